@@ -1,0 +1,163 @@
+"""Settings: the only place that reads the environment, once per process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from memory_core.errors import Invalid
+
+#: Prefix of every environment variable; `data_dir` is `MEMORYD_DATA_DIR`.
+PREFIX = "MEMORYD_"
+
+DEFAULT_PORT = 49374
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """What one process was told. Reference: `docs/settings.md`."""
+
+    #: Everything that memoryd keeps lies below this directory.
+    data_dir: Path
+    host: str = "127.0.0.1"
+    port: int = DEFAULT_PORT
+    #: `/livez` and `/readyz`; 0 means main port + 1.
+    probe_port: int = 0
+    #: Empty means the embedded broker (unix socket inside the data directory).
+    broker_url: str = ""
+    #: Take a broker that does not sync each append; `/readyz` and the log say which promise is void.
+    accept_weaker_durability: bool = False
+    #: `Host` headers that are answered (besides loopback names).
+    allowed_hosts: tuple[str, ...] = ()
+    log_level: str = "INFO"
+    #: The install id, for processes that have no access to the data directory.
+    install: str = ""
+    #: Take the data directory over although it was moved or copied from another machine.
+    take_over: bool = False
+    #: Free disk under which nothing is admitted, bytes; 0 means the built-in mark.
+    free_disk_min_bytes: int = 0
+
+    @property
+    def effective_probe_port(self) -> int:
+        return self.probe_port or self.port + 1
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    # --- the layout of the data directory (docs/data-model.md) ---
+
+    @property
+    def database(self) -> Path:
+        return self.data_dir / "db" / "memory.sqlite"
+
+    @property
+    def backups(self) -> Path:
+        return self.data_dir / "db" / "backups"
+
+    @property
+    def wiki(self) -> Path:
+        return self.data_dir / "wiki"
+
+    @property
+    def incoming(self) -> Path:
+        return self.data_dir / "incoming"
+
+    @property
+    def broker_dir(self) -> Path:
+        return self.data_dir / "broker"
+
+    @property
+    def run_dir(self) -> Path:
+        """Locks, heartbeats, the writer's in-progress mark."""
+        return self.data_dir / "run"
+
+    @property
+    def log_dir(self) -> Path:
+        return self.data_dir / "logs"
+
+    @property
+    def tmp_dir(self) -> Path:
+        """TMPDIR and cache directories of every child."""
+        return self.data_dir / "tmp"
+
+    @property
+    def token_file(self) -> Path:
+        return self.data_dir / "token"
+
+    @property
+    def install_key_file(self) -> Path:
+        """32 random bytes: the key of redaction markers and body hashes."""
+        return self.data_dir / "install.key"
+
+    @property
+    def marker_file(self) -> Path:
+        return self.data_dir / ".memoryd"
+
+    @property
+    def ballast_file(self) -> Path:
+        return self.data_dir / "ballast"
+
+    def environment(self) -> dict[str, str]:
+        """These settings as environment variables, for a child process."""
+        return {PREFIX + f.name.upper(): _to_text(getattr(self, f.name)) for f in fields(self)}
+
+
+def default_data_dir(environ: Mapping[str, str]) -> Path:
+    base = environ.get("XDG_DATA_HOME") or str(
+        Path(environ.get("HOME", "~")).expanduser() / ".local" / "share"
+    )
+    return Path(base) / "memoryd" / "data"
+
+
+def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
+    """Defaults, then `MEMORYD_*` of the environment, then `overrides` (those not None).
+
+    Raises `Invalid` that names the variable when a value cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    values: dict[str, Any] = {}
+    for f in fields(Settings):
+        text = environ.get(PREFIX + f.name.upper())
+        if text is not None:
+            values[f.name] = _from_text(f.name, text)
+    values.update({name: value for name, value in (overrides or {}).items() if value is not None})
+    values["data_dir"] = Path(values.get("data_dir") or default_data_dir(environ)).expanduser().absolute()
+    return Settings(**values)
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "1" if value else "0"
+    if isinstance(value, tuple):
+        return ",".join(str(item) for item in value)  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    return str(value)
+
+
+def _flag(text: str) -> bool:
+    return text.strip().lower() in ("1", "true", "yes", "on")
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "data_dir": Path,
+    "port": int,
+    "probe_port": int,
+    "free_disk_min_bytes": int,
+    "accept_weaker_durability": _flag,
+    "take_over": _flag,
+    "allowed_hosts": _names,
+}
+
+
+def _from_text(name: str, text: str) -> Any:
+    try:
+        return _READERS.get(name, str)(text)
+    except ValueError as error:
+        raise Invalid(f"{PREFIX}{name.upper()}={text!r} is not usable: {error}") from error

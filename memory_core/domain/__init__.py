@@ -1,0 +1,1 @@
+"""Values and rules of memory; standard library only, no input or output."""

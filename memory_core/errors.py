@@ -1,0 +1,82 @@
+"""The one tree of errors. Each edge (HTTP, MCP, command line, writer) translates it once."""
+
+from __future__ import annotations
+
+
+class CoreError(Exception):
+    """Something went wrong."""
+
+    #: A stable machine name, sent to clients beside the sentence.
+    code = "internal"
+
+    def __init__(self, message: str | None = None) -> None:
+        super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+
+
+class Invalid(CoreError):
+    """The input is not acceptable as it is."""
+
+    code = "invalid"
+
+
+class NotFound(CoreError):
+    """There is no such thing in this scope."""
+
+    code = "not_found"
+
+
+class Conflict(CoreError):
+    """What is stored does not agree with the request."""
+
+    code = "conflict"
+
+
+class Forbidden(CoreError):
+    """This token may not do that."""
+
+    code = "forbidden"
+
+
+class Unavailable(CoreError):
+    """A part that is needed does not answer; nothing was kept."""
+
+    code = "unavailable"
+
+    def __init__(self, message: str | None = None, *, retry_after_seconds: float = 1.0) -> None:
+        super().__init__(message)
+        self.retry_after_seconds = retry_after_seconds
+
+
+class OutcomeUnknown(CoreError):
+    """It was sent but not answered: it may or may not take effect. Send the same id again."""
+
+    code = "unknown"
+
+
+class SchemaTooNew(CoreError):
+    """The database was written by a newer memoryd."""
+
+    code = "schema_too_new"
+
+
+class NotAlone(CoreError):
+    """Another writer owns this data directory."""
+
+    code = "not_alone"
+
+
+class StorageStopped(CoreError):
+    """The database cannot take writes now (full disk, I/O error, memory, lock); nothing is lost, nothing is counted."""
+
+    code = "storage_stopped"
+
+    def __init__(self, message: str | None = None, *, must_reopen: bool = False) -> None:
+        super().__init__(message)
+        #: After a real I/O error in COMMIT the connection is not to be trusted any more.
+        self.must_reopen = must_reopen
+
+
+class StorageFailed(CoreError):
+    """The database refused a statement (a constraint, a damaged page, a bug)."""
+
+    code = "storage_failed"

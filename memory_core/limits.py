@@ -1,0 +1,116 @@
+"""Every limit of the system, in one table. Units are in the names; the reference page is `docs/limits.md`."""
+
+from __future__ import annotations
+
+KIB = 1024
+MIB = 1024 * KIB
+
+# --- the gate -----------------------------------------------------------------------------------
+#: Largest request body.
+REQUEST_BODY_MAX_BYTES = 10 * MIB
+#: Of one text field, what is looked at (redacted); the caps below apply after that.
+FIELD_REDACTED_MAX_BYTES = 256 * KIB
+#: Deepest nesting of a JSON body.
+JSON_DEPTH_MAX = 64
+#: Items of one `/hook/batch`.
+BATCH_ITEMS_MAX = 256
+#: Idempotency key of a client: characters of `[A-Za-z0-9_-]`.
+CLIENT_KEY_MAX_CHARS = 64
+#: Threads of a web process, and how many of them may wait for a reply at once.
+WEB_THREADS = 16
+REPLY_WAITERS_MAX = 6
+REPLY_WAIT_SECONDS = 5.0
+HANDOFF_WAIT_SECONDS = 1.0
+#: Admission: marks at which nothing more is taken (429).
+BACKLOG_MAX_BYTES = 128 * MIB
+BACKLOG_MAX_ENTRIES = 20_000
+BACKLOG_MAX_AGE_SECONDS = 5.0
+FREE_DISK_MIN_BYTES = 500 * MIB
+FREE_DISK_MIN_SHARE = 0.05
+DISK_CACHE_SECONDS = 0.25
+BALLAST_BYTES = 64 * MIB
+#: Bodies above this lie beside the stream, in `incoming/`.
+INLINE_COMMAND_MAX_BYTES = 256 * KIB
+
+# --- the broker ---------------------------------------------------------------------------------
+BROKER_MAXMEMORY_BYTES = 256 * MIB
+BROKER_CONNECT_SECONDS = 0.1
+BROKER_APPEND_SECONDS = 0.5
+DOORBELL_TTL_MS = 3_000
+DOORBELL_EXPIRES_SECONDS = 10
+
+# --- the writer ---------------------------------------------------------------------------------
+BATCH_COMMANDS_MAX = 500
+BATCH_SECONDS_MAX = 0.1
+BATCH_BYTES_MAX = 4 * MIB
+COMMAND_SECONDS_MAX = 0.05
+#: After a full disk, batches are this small until the WAL is small again.
+RECOVERY_BATCH_COMMANDS = 20
+DRAIN_SECONDS_MAX = 2.0
+WAL_CHECKPOINT_BYTES = 4 * MIB
+CAREFUL_TRIES = 3
+CAREFUL_PAUSES_SECONDS = (0.0, 1.0, 5.0)
+COMMAND_ID_DAYS = 8
+FOREIGN_COMMAND_ID_DAYS = 30
+#: Identical payloads of one session from two sources within this time are one event.
+TWIN_EVENT_SECONDS = 2.0
+
+# --- readers ------------------------------------------------------------------------------------
+READ_TRANSACTION_SECONDS = 5.0
+
+# --- what is kept of an event (bytes of UTF-8) --------------------------------------------------
+PROMPT_MAX_BYTES = 16 * KIB
+SUMMARY_MAX_BYTES = 16 * KIB
+ASSISTANT_MAX_BYTES = 16 * KIB
+NOTIFICATION_MAX_BYTES = 2_000
+TOOL_OUTCOME_MAX_BYTES = 2_000
+TOOL_COMMAND_MAX_BYTES = 2_000
+TOOL_PATHS_MAX = 32
+OBSERVATION_BODY_MAX_BYTES = 16 * KIB
+TITLE_MAX_CHARS = 80
+EXTENSION_MAX_CHARS = 64
+SOURCE_EVENT_MAX_CHARS = 128
+SESSION_KEY_MAX_CHARS = 512
+PATH_MAX_BYTES = 4096
+
+# --- sessions and handoffs ----------------------------------------------------------------------
+SESSION_PAGE_OBSERVATIONS_MAX = 256
+LATE_EVENT_DEBOUNCE_SECONDS = 30
+HANDOFF_OFFER_SECONDS = 15 * 60
+HANDOFF_SUMMARY_MAX_CHARS = 3_000
+HANDOFF_ITEM_MAX_CHARS = 1_500
+HANDOFF_LIST_MAX_CHARS = 6_000
+HANDOFF_ITEMS_MAX = 20
+HANDOFF_FILE_MAX_CHARS = 512
+HANDOFF_FILES_MAX_CHARS = 4_096
+#: Claude Code puts longer additional context into a file with only a preview in view.
+INJECTED_CONTEXT_MAX_CHARS = 9_500
+
+# --- pages --------------------------------------------------------------------------------------
+PAGE_BODY_MAX_BYTES = 1 * MIB
+PAGE_PATH_MAX_CHARS = 240
+PAGE_TITLE_MAX_CHARS = 200
+TAGS_MAX = 32
+TAG_MAX_CHARS = 64
+FRONT_MATTER_MAX_BYTES = 16 * KIB
+
+# --- recall -------------------------------------------------------------------------------------
+QUERY_MAX_CHARS = 1_000
+RESULTS_DEFAULT = 10
+RESULTS_MAX = 100
+SNIPPET_TOKENS = 24
+SNIPPET_MAX_CHARS = 240
+ANSWER_MAX_CHARS = 40_000
+
+# --- the client's spool -------------------------------------------------------------------------
+SPOOL_FILES_MAX = 10_000
+SPOOL_DAYS = 7
+SPOOL_TRIES = 8
+SPOOL_BATCH_BYTES = 8 * MIB
+SESSION_START_DRAIN_SECONDS = 0.3
+CONTEXT_FETCH_SECONDS = 3.0
+DETACHED_DRAIN_SECONDS = 300
+
+# --- logs ---------------------------------------------------------------------------------------
+LOG_FILE_MAX_BYTES = 10 * MIB
+LOG_FILES_KEPT = 5

@@ -1,0 +1,1 @@
+"""Background processes: the writer, the pools, beat and the supervisor."""
