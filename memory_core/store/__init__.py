@@ -1,0 +1,1 @@
+"""All SQL. Tables and statements are SQLAlchemy Core expressions; one module per aggregate."""

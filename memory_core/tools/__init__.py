@@ -1,0 +1,63 @@
+"""MCP tools: one file per tool, from validated input to output. A tool reads through a snapshot and
+writes by submitting a command; it knows neither HTTP nor the queue."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from memory_core.registry import Registry
+from memory_core.store.database import Database
+
+
+class ToolContext(Protocol):
+    """What a tool may use while it answers one call."""
+
+    @property
+    def database(self) -> Database: ...
+
+    @property
+    def principal(self) -> str: ...
+
+    @property
+    def token_scope(self) -> str: ...
+
+    @property
+    def session_id(self) -> bytes | None:
+        """The session that asks, where the client says so."""
+        ...
+
+    def submit(self, command: object) -> Mapping[str, Any]:
+        """Redact, append and wait for a command: its answer, or `{"status": "pending", "command_id": …}`
+        when the wait is over first. Raises the error that a refusal stands for, `Unavailable`, `OutcomeUnknown`."""
+        ...
+
+    def vitals(self) -> Mapping[str, Any]:
+        """Facts about the running system: broker, backlog, writer, version."""
+        ...
+
+
+class RunTool(Protocol):
+    def __call__(self, arguments: Any, context: ToolContext, /) -> Mapping[str, Any]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tool:
+    """One tool: `arguments` is a frozen dataclass (its JSON schema is the input schema), `answer` one for the output schema."""
+
+    name: str
+    title: str
+    #: What an agent reads to decide when to call it.
+    description: str
+    arguments: type[Any]
+    answer: type[Any]
+    run: RunTool
+    #: Other spellings of argument names, e.g. `q` for `query`.
+    aliases: Mapping[str, str]
+    is_read_only: bool
+    is_destructive: bool = False
+    is_idempotent: bool = True
+
+
+tools: Registry[Tool] = Registry("tool")

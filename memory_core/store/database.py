@@ -1,0 +1,153 @@
+"""Opening SQLite: one read-write connection for the writer, read-only ones for everybody else.
+
+The SQLite build of the driver (3.50.4) has the WAL-reset bug of SQLite before 3.51.3, which needs two connections that write or
+checkpoint at once; so exactly one connection does either, and every other one is `mode=ro`.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from memory_core import limits
+from memory_core.errors import CoreError, Invalid, NotFound, StorageFailed, StorageStopped
+from memory_core.store import driver
+from memory_core.store.statement import Row, Statement
+
+_IOERR, _NOMEM, _BUSY, _FULL, _INTERRUPT = 10, 7, 5, 13, 9
+_STOPS = {_IOERR, _NOMEM, _BUSY, _FULL}
+
+#: Set on every connection before anything else runs on it.
+_COMMON = ("PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA foreign_keys=ON")
+_WRITER = (
+    "PRAGMA journal_mode=WAL",
+    "PRAGMA synchronous=FULL",
+    "PRAGMA wal_autocheckpoint=0",
+    "PRAGMA busy_timeout=5000",
+    "PRAGMA cache_size=-16384",
+)
+_READER = ("PRAGMA query_only=ON", "PRAGMA busy_timeout=1000", "PRAGMA cache_size=-2048")
+
+
+def translated(error: Exception) -> CoreError:
+    """The driver's error in our words: what stops the storage, and what was refused."""
+    code = getattr(error, "sqlite_errorcode", 0) or 0
+    primary = code & 0xFF
+    name = getattr(error, "sqlite_errorname", type(error).__name__)
+    if primary in _STOPS:
+        return StorageStopped(f"the database cannot go on now ({name})", must_reopen=primary == _IOERR)
+    if primary == _INTERRUPT:
+        return StorageStopped("a read took too long and was ended")
+    return StorageFailed(f"the database refused a statement ({name}): {error}")
+
+
+def create_database(path: Path) -> None:
+    """Make an empty database file, 0600; an error if something lies there already."""
+    os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+
+
+def open_writer(path: Path) -> Any:
+    """The driver connection of the one writer, in autocommit mode (transactions are begun by hand).
+
+    Raises `NotFound` when the file is not there: a database that vanished is never made anew here.
+    """
+    connection = _connect(path, "rw")
+    for pragma in (*_COMMON, *_WRITER):
+        connection.execute(pragma).fetchall()
+    return connection
+
+
+def open_reader(path: Path) -> Any:
+    """A read-only driver connection. The directory must be writable all the same: a WAL database that
+    was closed cleanly cannot be opened from a read-only mount."""
+    connection = _connect(path, "ro")
+    for pragma in (*_COMMON, *_READER):
+        connection.execute(pragma).fetchall()
+    return connection
+
+
+def _connect(path: Path, mode: str) -> Any:
+    # The data directory itself may be a symlink; the database file may not.
+    real = path.parent.resolve() / path.name
+    if real.is_symlink():
+        raise Invalid(f"{real} is a symbolic link; the database must be a plain file")
+    if not real.is_file():
+        raise NotFound(f"there is no database at {real}")
+    try:
+        return driver.connect(f"file:{quote(str(real))}?mode={mode}")
+    except driver.Error as error:
+        raise translated(error) from error
+
+
+class Snapshot:
+    """One read transaction: `row` and `rows` see one state of the database."""
+
+    def __init__(self, connection: Any) -> None:
+        self._connection = connection
+
+    def row(self, statement: Statement, **parameters: Any) -> Row | None:
+        return _run(self._connection, statement, parameters).fetchone()
+
+    def rows(self, statement: Statement, **parameters: Any) -> list[Row]:
+        try:
+            return _run(self._connection, statement, parameters).fetchall()
+        except driver.Error as error:
+            raise translated(error) from error
+
+
+class Database:
+    """Read access for one process: a read-only connection per thread, opened when first needed."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._local = threading.local()
+
+    @contextmanager
+    def snapshot(self, seconds: float = limits.READ_TRANSACTION_SECONDS) -> Generator[Snapshot]:
+        """A read transaction that is ended after `seconds` (`StorageStopped`), so that no reader holds a checkpoint up."""
+        connection = self._connection()
+        deadline = time.monotonic() + seconds
+        connection.set_progress_handler(lambda: int(time.monotonic() > deadline), 10_000)
+        try:
+            connection.execute("BEGIN")
+            yield Snapshot(connection)
+        finally:
+            connection.set_progress_handler(None, 0)
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close this thread's connection."""
+        connection = getattr(self._local, "connection", None)
+        if connection is not None:
+            connection.close()
+            self._local.connection = None
+
+    def _connection(self) -> Any:
+        connection = getattr(self._local, "connection", None)
+        if connection is None or self._local.identity != _identity(self._path):
+            self.close()
+            connection = open_reader(self._path)
+            self._local.connection, self._local.identity = connection, _identity(self._path)
+        return connection
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    try:
+        stat = path.stat()
+    except FileNotFoundError:
+        return None
+    return stat.st_dev, stat.st_ino
+
+
+def _run(connection: Any, statement: Statement, parameters: dict[str, Any]) -> Any:
+    try:
+        return connection.execute(statement.sql, statement.parameters(parameters))
+    except driver.Error as error:
+        raise translated(error) from error

@@ -1,0 +1,48 @@
+"""Statements compiled once: SQLAlchemy Core is the language, the driver's cursor runs them.
+
+Measured: executing Core expressions one by one costs several times the statement itself; the
+writer's hot path runs half a dozen of them per event. Columns therefore hold plain values only
+(bytes, int, float, str, None): nothing here converts types.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy.dialects.sqlite.pysqlite import SQLiteDialect_pysqlite
+from sqlalchemy.sql import ClauseElement
+
+_DIALECT = SQLiteDialect_pysqlite(paramstyle="named")
+
+#: One row of an answer: attributes by column name.
+Row = Any
+
+
+class Statement:
+    """One statement with named parameters (`bindparam`), compiled when its module is imported."""
+
+    __slots__ = ("_defaults", "sql", "writes")
+
+    def __init__(self, expression: ClauseElement) -> None:
+        compiled: Any = expression.compile(dialect=_DIALECT)
+        self.sql = str(compiled)
+        #: Values that the expression itself carries (literals become bound parameters too).
+        self._defaults: dict[str, Any] = {
+            name: value for name, value in compiled.params.items() if not compiled.binds[name].required
+        }
+        self.writes = not getattr(expression, "is_select", False)
+
+    def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
+        return {**self._defaults, **given} if self._defaults else given
+
+    def __repr__(self) -> str:
+        return f"Statement({self.sql[:60]!r}…)"
+
+
+def text_statement(sql: str) -> Statement:
+    """A statement that Core has no words for (full-text MATCH and the like); parameters as `:name`."""
+    statement = Statement.__new__(Statement)
+    statement.sql = sql
+    statement._defaults = {}  # pyright: ignore[reportPrivateUsage]
+    statement.writes = not sql.lstrip().lower().startswith(("select", "with"))
+    return statement
