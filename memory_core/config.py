@@ -39,6 +39,8 @@ class Settings:
     take_over: bool = False
     #: Free disk under which nothing is admitted, bytes; 0 means the built-in mark.
     free_disk_min_bytes: int = 0
+    #: Accept a data directory on NFS, SMB, 9p or FUSE, where locks cannot be trusted.
+    allow_network_disk: bool = False
 
     @property
     def effective_probe_port(self) -> int:
@@ -152,6 +154,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "free_disk_min_bytes": int,
     "accept_weaker_durability": _flag,
     "take_over": _flag,
+    "allow_network_disk": _flag,
     "allowed_hosts": _names,
 }
 

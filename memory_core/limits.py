@@ -114,3 +114,25 @@ DETACHED_DRAIN_SECONDS = 300
 # --- logs ---------------------------------------------------------------------------------------
 LOG_FILE_MAX_BYTES = 10 * MIB
 LOG_FILES_KEPT = 5
+#: Longest sentence of one record; what is longer is cut.
+LOG_MESSAGE_MAX_CHARS = 2_000
+
+# --- the process tree ---------------------------------------------------------------------------
+#: A life that was ready for so long ends the row of deaths.
+STEADY_SECONDS = 3.0
+#: Pause before the n-th start in a row; the last one repeats. Two deaths are forgiven.
+RESPAWN_PAUSES_SECONDS = (0.0, 0.2, 1.0, 2.0, 4.0, 8.0, 16.0, 30.0)
+#: After SIGTERM; what lives then is killed.
+DRAIN_TREE_SECONDS = 30.0
+#: Without a sign of life from a new process.
+START_GRACE_SECONDS = 60.0
+#: Without a sign of life (past a declared "busy until") a process hangs.
+HANG_SECONDS = 20.0
+POOL_HANG_SECONDS = 45.0
+#: How often beat rings each queue.
+RING_SECONDS = 5.0
+#: The supervisor's probes of children that write no heartbeat.
+PROBE_SECONDS = 1.0
+PROBE_TIMEOUT_SECONDS = 0.25
+#: What survives of a `sun_path` (108 bytes with its end mark).
+SOCKET_PATH_MAX_BYTES = 107

@@ -1,0 +1,124 @@
+"""The embedded broker: durable settings, closed to others, reachable below any path."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+from pathlib import Path
+
+import pytest
+import redis
+
+from memory_core.config import Settings
+from memory_core.errors import Unavailable
+from tests.stack.conftest import BrokerStart
+from workers import broker, data_dir
+from workers.broker_check import check_broker
+
+pytestmark = pytest.mark.stack
+
+
+def _settings(path: Path) -> Settings:
+    made = Settings(data_dir=path)
+    data_dir.prepare(made)
+    return made
+
+
+def test_what_was_appended_survives_a_kill_of_the_broker(
+    settings: Settings, start_broker: BrokerStart
+) -> None:
+    process = start_broker(settings)
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        for number in range(50):
+            client.xadd("m:x:commands", {"n": number})
+    process.kill()
+    process.wait()
+
+    start_broker(settings)
+
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        assert client.xlen("m:x:commands") == 50
+
+
+def test_a_torn_tail_of_the_broker_file_does_not_stop_its_start(
+    settings: Settings, start_broker: BrokerStart
+) -> None:
+    process = start_broker(settings)
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        client.xadd("m:x:commands", {"n": 1})
+        client.xadd("m:x:commands", {"n": 2})
+    process.kill()
+    process.wait()
+    log = next((settings.broker_dir / "appendonlydir").glob("*.incr.aof"))
+    os.truncate(log, log.stat().st_size - 3)
+
+    start_broker(settings)
+
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        assert client.xlen("m:x:commands") == 1
+
+
+@pytest.mark.parametrize("below", ["plain", ".hidden dir/with spaces", "ünïcode \"quoted\" 'x' #1 %41"])
+def test_a_socket_works_below_any_short_path(
+    below: str, tmp_path_factory: pytest.TempPathFactory, start_broker: BrokerStart
+) -> None:
+    root = Path(os.fspath(tmp_path_factory.getbasetemp())).parent.parent / f"m{os.getpid()}"
+    settings = _settings(root / below)
+    try:
+        start_broker(settings)
+
+        url = broker.broker_url(settings)
+        with redis.Redis.from_url(url) as client:
+            assert client.ping()
+        assert url.startswith("unix://")
+        assert stat.S_IMODE((settings.broker_dir / "valkey.sock").stat().st_mode) == 0o600
+    finally:
+        shutil.rmtree(root)
+
+
+def test_a_long_path_gets_a_loopback_port_with_a_password(tmp_path: Path, start_broker: BrokerStart) -> None:
+    settings = _settings(tmp_path / ("long" * 30))
+    process = start_broker(settings)
+
+    url = broker.broker_url(settings)
+    port = broker.read_endpoint(settings)
+    assert port is not None
+    with redis.Redis.from_url(url) as client:
+        assert client.ping()
+    with redis.Redis(port=port.port) as stranger, pytest.raises(redis.AuthenticationError):
+        stranger.ping()
+    assert port.password not in broker.config_file(settings).read_text()
+    assert stat.S_IMODE((settings.broker_dir / "endpoint.json").stat().st_mode) == 0o600
+    process.kill()
+    process.wait()
+    assert broker.set_up(settings) == port
+
+
+@pytest.mark.parametrize(
+    "command", ["FLUSHALL", "CONFIG SET appendfsync no", "SHUTDOWN NOSAVE", "DEBUG SLEEP 1"]
+)
+def test_a_command_that_loses_data_is_refused(
+    command: str, settings: Settings, start_broker: BrokerStart
+) -> None:
+    start_broker(settings)
+    url = broker.broker_url(settings)
+    with (
+        redis.Redis.from_url(url) as client,
+        pytest.raises(redis.RedisError, match=r"permission|not allowed"),
+    ):
+        client.execute_command(*command.split())
+
+
+def test_the_embedded_broker_keeps_every_promise(settings: Settings, start_broker: BrokerStart) -> None:
+    start_broker(settings)
+
+    report = check_broker(broker.broker_url(settings))
+
+    assert report.server == "Valkey"
+    assert report.promises_void == []
+
+
+def test_the_address_of_a_directory_without_a_broker_is_an_error(settings: Settings) -> None:
+    with pytest.raises(Unavailable, match="memoryd up"):
+        broker.broker_url(settings)
