@@ -1,0 +1,185 @@
+"""How tool events are read into a `ToolCall`: family, command, paths, outcome, result. Shared by the adapters; no plugin."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any, cast
+
+from memory_core.agents._payload import Payload, clean, opened, optional_text, text_of
+from memory_core.domain.event import Outcome, ToolCall
+from memory_core.limits import TOOL_PATHS_MAX
+
+_FILE = frozenset(
+    [
+        "read",
+        "write",
+        "edit",
+        "apply_patch",
+        "notebookedit",
+        "notebook_edit",
+        "create_file",
+        "delete_file",
+        "rename_file",
+        "move_file",
+        "multi_edit",
+        "multiedit",
+        "replace",
+        "replace_all",
+        "view_file",
+        "replace_file_content",
+        "multi_replace_file_content",
+        "write_to_file",
+        "read_file",
+        "write_file",
+        "patch",
+        "notebookread",
+    ]
+)
+_SEARCH = frozenset(
+    [
+        "search",
+        "grep",
+        "glob",
+        "find",
+        "list",
+        "ls",
+        "list_files",
+        "read_dir",
+        "list_dir",
+        "grep_search",
+        "search_files",
+    ]
+)
+_NON_FILE = frozenset(
+    ["bash", "shell", "execute", "run_command", "web_search", "terminal", "websearch", "webfetch"]
+)
+
+#: Tools of memoryd itself: what they return is memory already.
+_OWN_TOOLS = re.compile(r"mcp__memoryd__|memory_(query|recent|read_page|status|handoff_\w+)$")
+_CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_PATCHED_FILE = re.compile(
+    r"^\*\*\* (?:Add File|Update File|Delete File|Move to): ([^\n]{1,4096})$", re.MULTILINE
+)
+_EXIT_CODE = re.compile(
+    r"\A(?:[^\n]{0,200}\n){0,4}?[^\n]{0,80}?exit(?:ed with)? code:? (-?\d{1,6})\b", re.IGNORECASE
+)
+_PATH_FIELDS = (
+    "file_path",
+    "filePath",
+    "path",
+    "absolute_path",
+    "AbsolutePath",
+    "notebook_path",
+    "TargetFile",
+    "paths",
+    "files",
+)
+_NESTED_FIELDS = ("edits", "replacements")
+
+
+def family_of(tool_name: str) -> str:
+    name = tool_name.lower()
+    for family, names in (("file", _FILE), ("search-list", _SEARCH), ("non-file", _NON_FILE)):
+        if name in names:
+            return family
+    return "unknown"
+
+
+def is_own_tool(tool_name: str) -> bool:
+    return _OWN_TOOLS.match(tool_name) is not None
+
+
+def tool_call(payload: Payload, *, outcome: Outcome, response: Any = None) -> ToolCall:
+    """The call that a payload with `tool_name`, `tool_input` and `tool_use_id` speaks of.
+
+    `outcome` is what holds when `response` itself says nothing of success.
+    """
+    response = opened(response)
+    name = optional_text(payload, "tool_name", "toolName") or "unknown"
+    given = payload.get("tool_input", payload.get("toolInput"))
+    arguments: Payload = cast("Payload", given) if isinstance(given, dict) else {}
+    result = None if response is None else text_of(response)
+    return ToolCall(
+        name=name,
+        family=family_of(name),
+        call_id=call_id(payload),
+        command=_command(name, arguments, given),
+        paths=_paths(name, arguments),
+        outcome=_outcome_of(response, otherwise=outcome),
+        result=None if is_own_tool(name) else result,
+    )
+
+
+def call_id(payload: Payload) -> str | None:
+    value = optional_text(payload, "tool_use_id", "toolUseId", "tool_call_id", "call_id")
+    return value if value is not None and _CALL_ID.fullmatch(value) else None
+
+
+def _outcome_of(response: Any, *, otherwise: Outcome) -> Outcome:
+    if isinstance(response, str):
+        found = _EXIT_CODE.match(response)
+        return otherwise if found is None else _of_flag(int(found.group(1)) == 0)
+    if not isinstance(response, dict):
+        return otherwise
+    fields = cast("Payload", response)
+    metadata = fields.get("metadata")
+    if isinstance(metadata, dict):
+        otherwise = _outcome_of(metadata, otherwise=otherwise)
+    if fields.get("is_error") or fields.get("isError") or fields.get("interrupted") is True:
+        return Outcome.ERROR
+    for name in ("exit_code", "exitCode", "returncode"):
+        code = fields.get(name)
+        if isinstance(code, int) and not isinstance(code, bool):
+            return _of_flag(code == 0)
+    success = fields.get("success")
+    if isinstance(success, bool):
+        return _of_flag(success)
+    return Outcome.ERROR if fields.get("error") else otherwise
+
+
+def headline(call: ToolCall) -> str:
+    """One line for lists: the tool and what it was given."""
+    what = call.command or ", ".join(call.paths[:3])
+    line = next((line.strip() for line in what.splitlines() if line.strip()), "")
+    return f"{call.name}: {line}" if line else call.name
+
+
+def _of_flag(ok: bool) -> Outcome:
+    return Outcome.SUCCESS if ok else Outcome.ERROR
+
+
+def _command(name: str, arguments: Payload, given: Any) -> str | None:
+    if isinstance(given, str):
+        return clean(given) or None
+    if name.lower() in ("apply_patch", "patch"):
+        return None  # the patch body is no command; its paths are read below
+    command = arguments.get("command", arguments.get("cmd"))
+    if isinstance(command, list):
+        command = " ".join(str(part) for part in cast("list[Any]", command))
+    if isinstance(command, str) and command:
+        return clean(command)
+    found = optional_text(arguments, "query", "pattern", "url", "description")
+    return None if found is None else clean(found)
+
+
+def _paths(name: str, arguments: Payload) -> tuple[str, ...]:
+    found = dict.fromkeys(_path_values(arguments))
+    if name.lower() in ("apply_patch", "patch"):
+        body = arguments.get("command", arguments.get("input", arguments.get("patch")))
+        if isinstance(body, str):
+            found.update(dict.fromkeys(match.strip() for match in _PATCHED_FILE.findall(body)))
+    return tuple(clean(path) for path in list(found)[:TOOL_PATHS_MAX])
+
+
+def _path_values(arguments: Payload) -> Iterator[str]:
+    for name in _PATH_FIELDS:
+        value = arguments.get(name)
+        values = cast("list[Any]", value) if isinstance(value, list) else [value]
+        yield from (item for item in values if isinstance(item, str) and item)
+    for name in _NESTED_FIELDS:
+        entries = arguments.get(name)
+        if isinstance(entries, list):
+            for entry in cast("list[Any]", entries):
+                if isinstance(entry, dict):
+                    yield from _path_values(cast("Payload", entry))
