@@ -10,6 +10,8 @@ MIB = 1024 * KIB
 REQUEST_BODY_MAX_BYTES = 10 * MIB
 #: Of one text field, what is looked at (redacted); the caps below apply after that.
 FIELD_REDACTED_MAX_BYTES = 256 * KIB
+#: Time to redact; a text that takes longer is replaced as a whole. Texts under 1 MiB have this much.
+REDACTION_SECONDS_PER_MIB = 0.25
 #: Deepest nesting of a JSON body.
 JSON_DEPTH_MAX = 64
 #: Items of one `/hook/batch`.
