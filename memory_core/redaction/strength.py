@@ -4,85 +4,18 @@ from __future__ import annotations
 
 import re
 
-_PLACEHOLDER_WORDS = frozenset(
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "pass",
-        "pwd",
-        "secret",
-        "token",
-        "apikey",
-        "api_key",
-        "key",
-        "credentials",
-        "username",
-        "user",
-        "login",
-        "changeme",
-        "change_me",
-        "change-me",
-        "changeit",
-        "todo",
-        "tbd",
-        "fixme",
-        "none",
-        "null",
-        "nil",
-        "undefined",
-        "true",
-        "false",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "string",
-        "str",
-        "int",
-        "bool",
-        "boolean",
-        "number",
-        "bytes",
-        "object",
-        "required",
-        "optional",
-        "empty",
-        "redacted",
-        "masked",
-        "hidden",
-        "removed",
-        "example",
-        "sample",
-        "dummy",
-        "placeholder",
-        "foo",
-        "bar",
-        "baz",
-        "foobar",
-        "test",
-        "secretvalue",
-        "notset",
-        "unset",
-        "default",
-        "value",
-        "env",
-        "bearer",
-        "basic",
-        "oauth",
-        "jwt",
-        "header",
-        "cookie",
-        "query",
-        "body",
-        "text",
-        "any",
-        "void",
-        "self",
-        "this",
-        "input",
-        "output",
-    ]
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_PLACEHOLDER_WORDS = _words(
+    "password passwd passphrase pass pwd secret token apikey api_key key credentials username user "
+    "login changeme change_me change-me changeit todo tbd fixme none null nil undefined true false "
+    "yes no on off string str int bool boolean number bytes object required optional empty redacted "
+    "masked hidden removed example sample dummy placeholder foo bar baz foobar test secretvalue "
+    "notset unset default value env bearer basic oauth jwt header cookie query body text any void "
+    "self this input output"
 )
 _PLACEHOLDER_PARTS = (
     "your-", "your_", "yourap", "yourse", "yourtok", "<your", "my-api", "replace", "insert-", "insert_", "-here",
@@ -134,117 +67,18 @@ _SECRET_NAME = re.compile(
 )
 _NAME_TAIL = re.compile(rb"[A-Za-z0-9_.\-/: ]{0,48}$")
 
-_NOT_KEYS = frozenset(
-    [
-        "primary",
-        "foreign",
-        "public",
-        "cache",
-        "partition",
-        "sort",
-        "index",
-        "idempotency",
-        "registry",
-        "composite",
-        "unique",
-        "hash",
-        "object",
-        "map",
-        "dict",
-        "row",
-        "column",
-        "shortcut",
-        "hot",
-        "arrow",
-        "routing",
-        "group",
-        "natural",
-        "surrogate",
-        "dedup",
-        "query",
-        "storage_path",
-        "react",
-        "list",
-        "item",
-        "meta",
-        "state",
-        "session_state",
-        "config",
-        "settings",
-        "setting",
-        "feature",
-        "message",
-        "i18n",
-        "translation",
-        "locale",
-        "up",
-        "down",
-        "left",
-        "right",
-        "enter",
-        "shift",
-        "ctrl",
-        "alt",
-        "escape",
-        "tab",
-        "sort_by",
-        "order",
-        "publishable",
-        "site",
-        "by",
-        "a",
-        "the",
-        "this",
-        "that",
-    ]
+_NOT_KEYS = _words(
+    "primary foreign public cache partition sort index idempotency registry composite unique hash "
+    "object map dict row column shortcut hot arrow routing group natural surrogate dedup query "
+    "storage_path react list item meta state session_state config settings setting feature message "
+    "i18n translation locale up down left right enter shift ctrl alt escape tab sort_by order "
+    "publishable site by a the this that"
 )
-_KEY_NAMES = frozenset(
-    [
-        "api",
-        "apikey",
-        "access",
-        "secret",
-        "private",
-        "auth",
-        "account",
-        "encryption",
-        "signing",
-        "master",
-        "shared",
-        "role",
-        "app",
-        "application",
-        "client",
-        "service",
-        "session",
-        "deploy",
-        "license",
-        "licence",
-        "storage",
-        "admin",
-        "server",
-        "root",
-        "rest",
-        "webhook",
-        "hmac",
-        "aes",
-        "jwt",
-        "cookie",
-        "decrypt",
-        "decryption",
-        "host",
-        "age",
-        "age_secret",
-        "subscription",
-        "ssh",
-        "tls",
-        "ssl",
-        "consumer",
-        "integration",
-        "ingest",
-        "write",
-        "license",
-    ]
+_KEY_NAMES = _words(
+    "api apikey access secret private auth account encryption signing master shared role app "
+    "application client service session deploy license licence storage admin server root rest webhook "
+    "hmac aes jwt cookie decrypt decryption host age age_secret subscription ssh tls ssl consumer "
+    "integration ingest write"
 )
 
 
