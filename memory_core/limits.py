@@ -33,11 +33,20 @@ DISK_CACHE_SECONDS = 0.25
 BALLAST_BYTES = 64 * MIB
 #: Bodies above this lie beside the stream, in `incoming/`.
 INLINE_COMMAND_MAX_BYTES = 256 * KIB
+#: A body beside the stream that no command names is removed after this time.
+INCOMING_ORPHAN_SECONDS = 24 * 3600
 
 # --- the broker ---------------------------------------------------------------------------------
 BROKER_MAXMEMORY_BYTES = 256 * MIB
 BROKER_CONNECT_SECONDS = 0.1
 BROKER_APPEND_SECONDS = 0.5
+#: What the writer and a subscriber allow the broker for an answer, beyond the time that a read blocks.
+BROKER_ANSWER_SECONDS = 3.0
+#: What a refused client is told to wait; a full disk empties slower than a queue.
+RETRY_AFTER_SECONDS = 1.0
+RETRY_AFTER_DISK_SECONDS = 5.0
+#: The backlog may hold this part of the free disk: 500 x 8 KB of commands made 16 MB of WAL.
+DISK_BYTES_PER_BACKLOG_BYTE = 5
 DOORBELL_TTL_MS = 3_000
 DOORBELL_EXPIRES_SECONDS = 10
 

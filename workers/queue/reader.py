@@ -1,0 +1,190 @@
+"""The writer's end of the queue: reads the stream from its head, deletes what is committed."""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from redis import Redis
+from redis.exceptions import RedisError
+
+from memory_core import limits
+from memory_core.domain.command import Envelope
+from memory_core.errors import Invalid, Unavailable
+from workers.queue.incoming import Incoming
+from workers.queue.keys import Keys
+from workers.queue.owner import OWNS, not_alone
+from workers.queue.script import Script
+from workers.queue.wire import FIELD, Packed, open_packed
+
+logger = logging.getLogger(__name__)
+
+_HEAD = "0-0"
+#: What an entry is thought to weigh before the first read.
+_FIRST_GUESS_BYTES = 64 * limits.KIB
+
+# KEYS commands, bytes, oldest, owner; ARGV epoch, token, then id and size of each entry
+_DELETE = Script(
+    OWNS
+    + """
+if not owns(KEYS[4], ARGV[1], ARGV[2]) then return -1 end
+local deleted, freed = 0, 0
+for i = 3, #ARGV, 2 do
+  if redis.call('XDEL', KEYS[1], ARGV[i]) == 1 then
+    deleted = deleted + 1
+    freed = freed + tonumber(ARGV[i + 1])
+  end
+end
+local head = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+if not head then
+  redis.call('DEL', KEYS[2], KEYS[3])
+elseif deleted > 0 then
+  local bytes = math.max(0, tonumber(redis.call('GET', KEYS[2]) or '0') - freed)
+  redis.call('SET', KEYS[2], string.format('%.0f', bytes))
+  redis.call('SET', KEYS[3], string.match(head[1], '^%d+'))
+end
+return deleted
+"""
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Entry:
+    """One entry of the stream. Without an envelope it could not be read: set `raw` aside, then delete it."""
+
+    stream_id: bytes
+    #: What it adds to the byte counter: its bytes in the stream and its body beside it.
+    size: int
+    envelope: Envelope | None
+    #: The bytes of an entry that could not be read; empty for others.
+    raw: bytes = b""
+    #: The file in `incoming/` that carried the body; empty for most.
+    beside: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Waiting:
+    """A fetched entry whose large body was not loaded yet."""
+
+    stream_id: bytes
+    size: int
+    raw: bytes
+    packed: Packed | None
+
+
+class StreamReader:
+    """Reads in order, from one thread at a time. A re-read after a failure is normal: the id table absorbs it."""
+
+    def __init__(self, client: Redis, keys: Keys, *, incoming: Incoming) -> None:
+        self._client = client
+        self._keys = keys
+        self._incoming = incoming
+        self._tail: deque[_Waiting] = deque()
+        self._undeleted: set[bytes] = set()
+        self._cursor: str | bytes = _HEAD
+        self._typical_bytes = _FIRST_GUESS_BYTES
+
+    def read(self, count: int, block_ms: int) -> list[Entry]:
+        """The next entries, at most `count` and 4 MiB (but one at least), oldest first; waits up to
+        `block_ms` (0: not at all) while there are none. `Unavailable` when the broker does not answer,
+        `StorageStopped` when a large body cannot be read.
+        """
+        if not self._tail:
+            self._fetch(count, block_ms)
+        entries: list[Entry] = []
+        total_bytes = 0
+        while self._tail and len(entries) < count:
+            total_bytes += self._tail[0].size
+            if entries and total_bytes > limits.BATCH_BYTES_MAX:
+                break
+            entries.append(self._load(self._tail[0]))
+            self._undeleted.add(self._tail.popleft().stream_id)
+        return entries
+
+    def forget_tail(self) -> None:
+        """Begin at the head again with the next read; at any exception, and with entries not deleted."""
+        self._tail.clear()
+        self._undeleted.clear()
+        self._cursor = _HEAD
+
+    def delete(self, entries: Sequence[Entry], epoch: int, token: str) -> int:
+        """Delete committed entries and their files; how many were still there.
+
+        Checks the owner record in the same script: `NotAlone` when another writer owns the stream
+        (nothing is deleted then); `Unavailable` when the broker does not answer.
+        """
+        arguments: list[bytes | str | int] = [epoch, token]
+        for entry in entries:
+            arguments += (entry.stream_id, entry.size)
+        keys = [self._keys.commands, self._keys.bytes, self._keys.oldest, self._keys.owner]
+        deleted = int(_DELETE.run(self._client, keys, arguments))
+        if deleted < 0:
+            raise not_alone(epoch)
+        for entry in entries:
+            self._undeleted.discard(entry.stream_id)
+            if entry.beside:
+                self._incoming.remove(entry.beside)
+        return deleted
+
+    def sweep_incoming(self, now_us: int) -> int:
+        """Remove bodies that no entry names, older than a day; how many. Does nothing while entries wait."""
+        try:
+            if self._client.xlen(self._keys.commands):
+                return 0
+        except RedisError as error:
+            raise Unavailable(f"the broker did not answer: {error}") from error
+        return self._incoming.sweep(now_us)
+
+    def _fetch(self, count: int, block_ms: int) -> None:
+        # From the very head whenever nothing read is outstanding: after a wipe and a clock that stepped
+        # back, new entries have smaller ids than the last one seen.
+        start = self._cursor if self._undeleted else _HEAD
+        fitting = max(1, min(count, limits.BATCH_BYTES_MAX // self._typical_bytes))
+        try:
+            answer: Any = self._client.xread(
+                {self._keys.commands: start}, count=fitting, block=block_ms if block_ms > 0 else None
+            )
+        except RedisError as error:
+            raise Unavailable(f"the broker did not answer: {error}") from error
+        if not answer:
+            return
+        [(_, found)] = answer
+        self._tail.extend(_waiting(stream_id, fields) for stream_id, fields in found)
+        self._cursor = self._tail[-1].stream_id
+        self._typical_bytes = max(1, sum(len(entry.raw) for entry in self._tail) // len(self._tail))
+
+    def _load(self, waiting: _Waiting) -> Entry:
+        packed = waiting.packed
+        try:
+            if packed is None:
+                raise Invalid("an entry of the stream cannot be read")
+            body = self._incoming.get(packed.reference) if packed.reference else packed.body
+        except Invalid as error:
+            logger.warning(
+                "an entry of the stream cannot be read: %s",
+                error,
+                extra={"action": "entry_unreadable", "stream_id": waiting.stream_id.decode()},
+            )
+            return Entry(stream_id=waiting.stream_id, size=waiting.size, envelope=None, raw=waiting.raw)
+        return Entry(
+            stream_id=waiting.stream_id,
+            size=waiting.size,
+            envelope=packed.envelope(body),
+            beside=packed.beside_name,
+        )
+
+
+def _waiting(stream_id: bytes, fields: dict[bytes, bytes]) -> _Waiting:
+    raw = fields.get(FIELD)
+    if raw is None:
+        # Not written by any release; kept whole for whoever looks at it.
+        raw = msgspec.msgpack.encode(fields)
+    try:
+        packed = open_packed(raw)
+    except Invalid:
+        return _Waiting(stream_id=stream_id, size=len(raw), raw=raw, packed=None)
+    return _Waiting(stream_id=stream_id, size=len(raw) + packed.beside_size, raw=raw, packed=packed)
