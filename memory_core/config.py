@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from memory_core.errors import Invalid
+from memory_core.errors import Invalid, Unavailable
 
 #: Prefix of every environment variable; `data_dir` is `MEMORYD_DATA_DIR`.
 PREFIX = "MEMORYD_"
@@ -78,6 +78,11 @@ class Settings:
         return self.data_dir / "run"
 
     @property
+    def install_file(self) -> Path:
+        """The install id in hexadecimal, written by the writer at its start for processes that open no database."""
+        return self.run_dir / "install"
+
+    @property
     def log_dir(self) -> Path:
         return self.data_dir / "logs"
 
@@ -113,6 +118,19 @@ def default_data_dir(environ: Mapping[str, str]) -> Path:
         Path(environ.get("HOME", "~")).expanduser() / ".local" / "share"
     )
     return Path(base) / "memoryd" / "data"
+
+
+def install_id(settings: Settings) -> str:
+    """The install id in hexadecimal: the configured one, else what the writer of this data directory wrote.
+
+    Raises `Unavailable` when no writer has ever started here.
+    """
+    if settings.install:
+        return settings.install
+    try:
+        return settings.install_file.read_text(encoding="ascii").strip()
+    except OSError as error:
+        raise Unavailable(f"no writer has started in {settings.data_dir} yet") from error
 
 
 def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:

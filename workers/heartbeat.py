@@ -24,6 +24,8 @@ class Beat:
     at: float
     #: Until then silence is announced: a long step is under way.
     busy_until: float
+    #: False while it still prepares itself; others that need it wait for the first True.
+    ready: bool = True
 
     def silent_seconds(self, now: float) -> float:
         """Seconds of unannounced silence, 0 while it is busy."""
@@ -38,10 +40,16 @@ class Heartbeat:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(path, flags, 0o600)
 
-    def beat(self, busy_for: float = 0.0) -> None:
+    def beat(self, busy_for: float = 0.0, *, ready: bool = True) -> None:
         """Say "a step was made", and that the next one may take `busy_for` seconds."""
         now = self._clock.monotonic()
-        record = json.dumps({"pid": os.getpid(), "at": round(now, 3), "busy_until": round(now + busy_for, 3)})
+        values = {
+            "pid": os.getpid(),
+            "at": round(now, 3),
+            "busy_until": round(now + busy_for, 3),
+            "ready": ready,
+        }
+        record = json.dumps(values)
         os.pwrite(self._descriptor, record.ljust(_RECORD_BYTES).encode(), 0)
 
     def close(self) -> None:
@@ -52,10 +60,20 @@ def heartbeat_file(run_dir: Path, name: str) -> Path:
     return run_dir / f"{name}.heartbeat"
 
 
+def hang_file(run_dir: Path, name: str) -> Path:
+    """Left by the supervisor when it killed a hanging process: `{"pid", "at_us"}`, the killed pid and the wall clock."""
+    return run_dir / f"{name}.hang"
+
+
 def read(path: Path) -> Beat | None:
     """The last beat, None when there is none (also for a file that is not whole)."""
     try:
         record = json.loads(path.read_bytes()[:_RECORD_BYTES])
-        return Beat(pid=int(record["pid"]), at=float(record["at"]), busy_until=float(record["busy_until"]))
+        return Beat(
+            pid=int(record["pid"]),
+            at=float(record["at"]),
+            busy_until=float(record["busy_until"]),
+            ready=bool(record["ready"]),
+        )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import logging
 import logging.handlers
+import os
 import sys
 import traceback
+from io import TextIOWrapper
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -68,7 +70,15 @@ class CappedFile(logging.handlers.RotatingFileHandler):
         super().__init__(
             path, maxBytes=limits.LOG_FILE_MAX_BYTES, backupCount=limits.LOG_FILES_KEPT - 1, encoding="utf-8"
         )
-        path.chmod(0o600)
+
+    def _open(self) -> TextIOWrapper:
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_private)
+
+    def close(self) -> None:
+        try:
+            super().close()
+        except OSError:
+            pass  # the last lines did not fit
 
     def handleError(self, record: logging.LogRecord) -> None:
         if not isinstance(sys.exc_info()[1], OSError):
@@ -102,6 +112,10 @@ def describe(kind: type[BaseException], trace: TracebackType | None) -> dict[str
     frames = traceback.extract_tb(trace)[-_STACK_FRAMES_MAX:]
     stack = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     return {"type": f"{kind.__module__}.{kind.__qualname__}", "stack": stack}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _plain(value: Any) -> Any:

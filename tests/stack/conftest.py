@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import socket
 import subprocess
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from memory_core.config import Settings
 from workers import broker, data_dir
+
+ROOT = Path(__file__).parents[2]
 
 
 def wait_until(happened: Callable[[], object], seconds: float = 10.0) -> None:
@@ -47,3 +54,118 @@ def start_broker() -> Iterator[BrokerStart]:
     for process in started:
         process.kill()
         process.wait()
+
+
+class RunningTree:
+    """A supervisor that a test started, and what it says of its children."""
+
+    def __init__(self, settings: Settings, process: subprocess.Popen[str]) -> None:
+        self.settings = settings
+        self.process = process
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """The children by name, as the supervisor last wrote them down."""
+        record = json.loads((self.settings.run_dir / "children.json").read_text())
+        return {entry["name"]: entry["pid"] for entry in record["children"]}
+
+    def wait_ready(self, seconds: float = 30.0) -> dict[str, object]:
+        """The announcement, as JSON."""
+        assert self.process.stdout is not None
+        os.set_blocking(self.process.stdout.fileno(), False)
+        descriptor, text = self.process.stdout.fileno(), b""
+
+        def announced() -> bool:
+            nonlocal text
+            assert self.process.poll() is None, f"the supervisor ended with {self.process.returncode}"
+            try:
+                text += os.read(descriptor, 4096)
+            except BlockingIOError:
+                pass
+            return text.endswith(b"\n")
+
+        wait_until(announced, seconds)
+        return json.loads(text.splitlines()[-1])
+
+    def everybody(self) -> set[int]:
+        """Every process that serves this data directory, grandchildren included, by what /proc says."""
+        mark = b"MEMORYD_DATA_DIR=" + os.fsencode(self.settings.data_dir)
+        found = set()
+        for entry in Path("/proc").iterdir():
+            if entry.name.isdigit() and int(entry.name) != self.process.pid and is_alive(int(entry.name)):
+                try:
+                    if mark in (entry / "environ").read_bytes().split(b"\0"):
+                        found.add(int(entry.name))
+                except OSError:
+                    continue
+        return found
+
+    def logged(self, action: str) -> list[dict[str, object]]:
+        log = self.settings.log_dir / "supervisor.log"
+        lines = log.read_text().splitlines() if log.exists() else []
+        return [record for record in map(json.loads, lines) if record.get("action") == action]
+
+
+def is_alive(pid: int) -> bool:
+    """Whether it runs; one that ended and waits to be buried does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def free_ports(count: int) -> list[int]:
+    probes = [socket.socket() for _ in range(count)]
+    for probe in probes:
+        probe.bind(("127.0.0.1", 0))
+    ports = [probe.getsockname()[1] for probe in probes]
+    for probe in probes:
+        probe.close()
+    return ports
+
+
+TreeStart = Callable[..., RunningTree]
+
+
+@pytest.fixture
+def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
+    """Starts a supervisor; `module` is the real one or the tiny one."""
+    started: list[RunningTree] = []
+
+    def start(
+        module: str = "tests.stack.tiny_tree",
+        *,
+        data: Path | None = None,
+        prefix: Sequence[str] = (),
+        environ: dict[str, str] | None = None,
+        **options: object,
+    ) -> RunningTree:
+        port, probe_port = free_ports(2)
+        settings = Settings(data_dir=data or tmp_path / "data", port=port, probe_port=probe_port, **options)
+        process = subprocess.Popen(
+            [*prefix, sys.executable, "-m", module, "--json"],
+            env={
+                **os.environ,
+                **settings.environment(),
+                "PYTHONPATH": str(ROOT),
+                "PYTHONDONTWRITEBYTECODE": "1",
+                **(environ or {}),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        started.append(RunningTree(settings, process))
+        return started[-1]
+
+    yield start
+    for tree in started:
+        if tree.process.poll() is None:
+            tree.process.send_signal(signal.SIGTERM)
+            try:
+                tree.process.wait(15)
+            except subprocess.TimeoutExpired:
+                tree.process.kill()
+        tree.process.communicate()
+        for pid in tree.everybody():
+            os.kill(pid, signal.SIGKILL)

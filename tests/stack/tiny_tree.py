@@ -1,0 +1,36 @@
+"""The real supervisor and the real broker over small children; MODES of the environment is `name=mode,…`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from memory_core.clock import Clock
+from memory_core.config import Settings
+from workers import broker
+from workers.supervisor.run import main
+from workers.supervisor.spec import ChildSpec, by_heartbeat
+from workers.supervisor.table import table
+
+
+def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> Sequence[ChildSpec]:
+    modes = dict(pair.split("=") for pair in os.environ.get("MODES", "").split(",") if pair)
+    made = [row for row in table(settings, endpoint, clock) if row.name == "broker"]
+    for name, needs, rank in (("writer", ("broker",), 2), ("web", ("writer",), 0), ("beat", ("writer",), 1)):
+        made.append(
+            ChildSpec(
+                name=name,
+                argv=("-m", "tests.stack.tiny_child", name, modes.get(name, "")),
+                probe=by_heartbeat(settings.run_dir, name),
+                depends_on=needs,
+                hang_seconds=1.0,
+                stop_rank=rank,
+                stop_seconds=1.0,
+            )
+        )
+    return made
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:], tiny))

@@ -1,0 +1,140 @@
+"""Make the data directory ready, then keep the tree up."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+
+from memory_core import config
+from memory_core.clock import Clock, SystemClock
+from memory_core.config import Settings
+from memory_core.errors import CoreError, Invalid, NotAlone, Unavailable
+from workers import broker, data_dir, exit_codes, logs
+from workers.supervisor.child import Child
+from workers.supervisor.lock import Roster, TreeLock, end_leftovers
+from workers.supervisor.spec import ChildSpec
+from workers.supervisor.table import table
+from workers.supervisor.tree import Tree
+from workers.supervisor.wake import Wake
+
+logger = logging.getLogger(__name__)
+
+_CODES: tuple[tuple[type[CoreError], int], ...] = (
+    (NotAlone, exit_codes.NOT_ALONE),
+    (Unavailable, exit_codes.UNAVAILABLE),
+    (Invalid, exit_codes.REFUSED),
+)
+_CHECK_SECONDS = 10
+
+
+Rows = Callable[[Settings, broker.Endpoint | None, Clock], Sequence[ChildSpec]]
+
+
+def main(arguments: Sequence[str], rows: Rows = table) -> int:
+    """Run until stopped; the exit code as `exit_codes` lists them. `--json` announces in JSON."""
+    os.umask(0o077)
+    # This process imports before `environment` reaches it.
+    sys.dont_write_bytecode = True
+    try:
+        return _run(config.load(), SystemClock(), rows, as_json="--json" in arguments)
+    except CoreError as error:
+        sys.stderr.write(f"memoryd: {error}\n")
+        return next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.CRASHED)
+
+
+def _run(settings: Settings, clock: Clock, rows: Rows, *, as_json: bool) -> int:
+    data_dir.prepare(settings)
+    lock = TreeLock(settings.run_dir)
+    logs.configure(settings, "supervisor")
+    roster = Roster(settings.run_dir)
+    end_leftovers(roster.read(), settings.data_dir, clock)
+    for port in (settings.port, settings.effective_probe_port):
+        _require_free(settings.host, port)
+    environ = data_dir.environment(settings, _absolute_path(os.environ))
+    endpoint = None if settings.broker_url else broker.set_up(settings)
+    if endpoint is None:
+        _check_broker(environ)
+    children = [
+        Child(spec, clock=clock, run_dir=settings.run_dir, environ=environ, cwd=settings.tmp_dir)
+        for spec in rows(settings, endpoint, clock)
+    ]
+
+    def write_roster(alive: Sequence[Child]) -> None:
+        roster.write([(child.spec.name, child.pid) for child in alive if child.pid is not None])
+
+    tree = Tree(
+        children,
+        clock=clock,
+        wake=Wake(),
+        on_change=write_roster,
+        on_ready=lambda: _announce(settings, as_json=as_json),
+    )
+    code = tree.run()
+    lock.release()
+    return code
+
+
+def _announce(settings: Settings, *, as_json: bool) -> None:
+    """Tell on stdout that everything answers, and what to do next."""
+    logger.info("ready", extra={"action": "tree_ready", "url": settings.url})
+    if as_json:
+        record = {
+            "ready": True,
+            "pid": os.getpid(),
+            "data_dir": str(settings.data_dir),
+            "url": settings.url,
+            "probe_url": f"http://{settings.host}:{settings.effective_probe_port}",
+            "token_file": str(settings.token_file),
+        }
+        sys.stdout.write(json.dumps(record) + "\n")
+    else:
+        sys.stdout.write(
+            f"memoryd is ready (stop it with Ctrl-C)\n"
+            f"  data   {settings.data_dir}\n"
+            f"  url    {settings.url}\n"
+            f"  token  in {settings.token_file}\n"
+            f"  next   in another terminal: memoryd demo, then memoryd install-hooks claude-code --apply\n"
+        )
+    sys.stdout.flush()
+
+
+def _require_free(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host, port))
+        except OSError as error:
+            raise Unavailable(
+                f"port {port} on {host} cannot be had ({error.strerror}); choose another one with --port or --probe-port"
+            ) from error
+
+
+def _check_broker(environ: Mapping[str, str]) -> None:
+    """In a process of its own: its libraries would stay in this one for ever."""
+    argv = [sys.executable, "-P", "-m", "workers.broker_check"]
+    try:
+        run = subprocess.run(
+            argv, env=dict(environ), capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False
+        )
+        answer = json.loads(run.stdout)
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise Unavailable("the broker could not be checked") from error
+    if "message" in answer:
+        raise (Invalid if answer["code"] == "invalid" else Unavailable)(answer["message"])
+    for promise in answer["promises_void"]:
+        logger.warning("void with this broker: %s", promise, extra={"action": "promise_void"})
+
+
+def _absolute_path(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The environment with a PYTHONPATH that holds also from another working directory."""
+    made = dict(inherited)
+    if made.get("PYTHONPATH"):
+        parts = made["PYTHONPATH"].split(os.pathsep)
+        made["PYTHONPATH"] = os.pathsep.join(os.path.abspath(part) for part in parts if part)  # noqa: PTH100 — text in, text out
+    return made
