@@ -72,7 +72,7 @@ class CappedFile(logging.handlers.RotatingFileHandler):
         )
 
     def _open(self) -> TextIOWrapper:
-        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_private)
+        return open(self.baseFilename, "a", encoding=self.encoding, opener=_private)
 
     def close(self) -> None:
         try:
