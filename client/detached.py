@@ -1,0 +1,65 @@
+"""The drain as a process of its own, which outlives the hook: one at a time, by a lock it inherits."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+
+from client.settings import ClientSettings
+
+LOCK_NAME = "drain.lock"
+
+
+def try_lock(settings: ClientSettings) -> int | None:
+    """The descriptor that holds the drain's lock, or None when another drain has it."""
+    os.makedirs(settings.state_dir, mode=0o700, exist_ok=True)
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(os.path.join(settings.state_dir, LOCK_NAME), flags, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def start(settings: ClientSettings) -> bool:
+    """Fork a drain unless one runs. The one that runs looks again after it has let the lock go.
+
+    The lock belongs to the open file, so the child holds it from the first moment on; there is no
+    time between in which a second one could start.
+    """
+    descriptor = try_lock(settings)
+    if descriptor is None:
+        return False
+    child = os.fork()
+    if child:
+        os.close(descriptor)
+        return True
+    try:
+        _leave_the_host(descriptor)
+        _drain(settings, descriptor)
+    finally:
+        os._exit(0)
+
+
+def _drain(settings: ClientSettings, lock: int) -> None:
+    from client import drain
+    from client.spool import Spool
+    from memory_core import limits
+
+    try:
+        drain.drain(Spool(settings.spool_dir), settings, seconds=limits.DETACHED_DRAIN_SECONDS, lock=lock)
+    except Exception as error:  # nobody else would ever see it
+        drain.log(settings, f"ended by {type(error).__name__}: {error}"[:500])
+
+
+def _leave_the_host(kept: int) -> None:
+    """A session of its own, and none of the host's pipes: a host waits until the last writer has closed them."""
+    os.setsid()
+    os.chdir("/")
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):
+        os.dup2(null, standard)
+    os.closerange(3, kept)
+    os.closerange(kept + 1, max(kept + 2, 1_024))

@@ -1,0 +1,102 @@
+"""The client's HTTP side: posting a batch, asking for context. Bounded in time and in bytes, no redirects, no proxies."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from urllib.parse import urlsplit
+
+from memory_core import limits
+
+
+class NoAnswer(Exception):
+    """The server could not be reached, or its answer was cut: what was sent may or may not have been kept."""
+
+
+class Answer:
+    __slots__ = ("body", "retry_after", "status")
+
+    def __init__(self, status: int, body: bytes, retry_after: float | None) -> None:
+        self.status = status
+        self.body = body
+        #: Seconds, as the server asks.
+        self.retry_after = retry_after
+
+
+def request(
+    method: str, url: str, path: str, *, token: str, timeout_seconds: float, body: bytes | None = None
+) -> Answer:
+    """One request on its own connection; `NoAnswer` when no whole answer came within the time."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise NoAnswer(f"not an http URL: {url[:200]}")
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    if body is not None:
+        headers["Content-Type"] = "application/json"
+    deadline = time.monotonic() + timeout_seconds
+    try:
+        with _alarm(timeout_seconds):
+            connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
+            try:
+                connection.request(method, parts.path.rstrip("/") + path, body=body, headers=headers)
+                response = connection.getresponse()
+                data = _read(response, deadline)
+                return Answer(response.status, data, _seconds(response.getheader("Retry-After")))
+            finally:
+                connection.close()
+    except (OSError, http.client.HTTPException, ValueError) as error:
+        raise NoAnswer(f"{type(error).__name__}") from error
+
+
+def _connection(scheme: str, host: str, port: int | None, timeout: float) -> http.client.HTTPConnection:
+    if scheme == "https":
+        import ssl  # only where it is needed: it is slow to load
+
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=ssl.create_default_context())
+    return http.client.HTTPConnection(host, port, timeout=timeout)
+
+
+def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+    pieces: list[bytes] = []
+    size = 0
+    while piece := response.read1(65_536):
+        size += len(piece)
+        if size > limits.CLIENT_ANSWER_MAX_BYTES:
+            raise ValueError("answer too long")
+        if time.monotonic() > deadline:
+            raise TimeoutError
+        pieces.append(piece)
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(pieces)
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
+    """Socket timeouts do not bound name resolution; where signals work, a timer does."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def ring(*_: object) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    signal.setitimer(signal.ITIMER_REAL, max(0.001, seconds))
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def _seconds(text: str | None) -> float | None:
+    """`Retry-After` in seconds; a date, which no memoryd sends, counts as none."""
+    try:
+        return max(0.0, float(text)) if text is not None else None
+    except ValueError:
+        return None

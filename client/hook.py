@@ -1,0 +1,207 @@
+"""The shim that agent clients run at every hook: redact, spool, answer, and let a detached drain deliver.
+
+It returns at once and always with exit code 0: memory must never be the reason why an agent stops.
+Only what the client takes as context is printed to standard output; warnings go to standard error.
+Light: nothing here imports more than the standard library, and little of that.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+
+from client import payload as payloads
+from client import settings as client_settings
+from client.session_state import SessionState
+from client.settings import ClientSettings
+from client.spool import Spool
+from memory_core import limits
+
+#: What a client expects on standard output when there is nothing to say; others are given `{}`.
+_NOTHING = {"claude-code": "", "codex": ""}
+_SESSION_START = "sessionstart"
+_USER_PROMPT = "userpromptsubmit"
+
+
+def run() -> None:
+    """Entry point of the launcher: `memoryd-hook <client> <event> [--source NAME]`, or `--drain`."""
+    sys.exit(main(sys.argv[1:]))
+
+
+def main(arguments: list[str]) -> int:
+    """Handle one hook event from standard input. Always 0."""
+    client = arguments[0] if arguments else ""
+    answer = ""
+    try:
+        if arguments[:1] == ["--drain"]:
+            return _drain_now()
+        if len(arguments) < 2:
+            _warn("usage: memoryd hook <client> <event> [--source NAME]")
+            return 0
+        answer = _handle(client, arguments[1], _source(arguments[2:]), dict(os.environ))
+    except Exception as error:  # whatever it is, the agent must go on
+        _warn(f"this event was not kept: {type(error).__name__}: {_reason(error)}")
+    _print(answer or _NOTHING.get(client, "{}"))
+    return 0
+
+
+def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> str:
+    settings = client_settings.load(environ)
+    if settings.problem:
+        _warn(settings.problem)
+    now_us = time.time_ns() // 1000
+    spool = Spool(settings.spool_dir)
+    body = payloads.parse(_standard_input())
+    session = payloads.session_of(body, environ)
+    cwd = body.get("cwd")
+    cwd = cwd if isinstance(cwd, str) and cwd else _working_directory()
+    state = SessionState(settings.state_dir, client, session or "none")
+    seq, given = state.next_seq(now_us)
+    _keep(
+        spool,
+        settings,
+        body,
+        {
+            "event": event,
+            "agent": client,
+            "session_id": session,
+            "cwd": cwd,
+            "source": source,
+            "host": payloads.host_of(environ),
+            "seq": str(seq),
+            "occurred_at": str(now_us),
+        },
+        now_us=now_us,
+        seq=seq,
+    )
+    kind = event.replace("-", "").replace("_", "").lower()
+    asked = {"agent": client, "cwd": cwd, "session_id": session}
+    answer = _context(kind, spool, settings, state, asked, given=given) if session else ""
+    _start_drain(spool, settings)
+    return answer
+
+
+def _keep(
+    spool: Spool,
+    settings: ClientSettings,
+    body: dict[str, object],
+    fields: dict[str, str],
+    *,
+    now_us: int,
+    seq: int,
+) -> None:
+    """Redact, then spool. Fails closed: without redaction nothing is written."""
+    from memory_core.redaction.client import redact_json
+
+    redacted = redact_json({"body": payloads.pruned(body), "query": fields}, settings.redaction_key)
+    kept = payloads.fitted(redacted.value)
+    if not isinstance(kept, dict) or not isinstance(kept.get("query"), dict):
+        raise payloads.Unreadable("too large to keep")
+    spool.add(query=payloads.query(kept["query"]), body=kept["body"], now_us=now_us, seq=seq)
+
+
+def _context(
+    kind: str,
+    spool: Spool,
+    settings: ClientSettings,
+    state: SessionState,
+    asked: dict[str, str],
+    *,
+    given: bool,
+) -> str:
+    """The JSON that puts recalled context before the agent; empty when there is none."""
+    if kind == _SESSION_START:
+        from client import drain
+
+        drain.drain_briefly(spool, settings, seconds=limits.SESSION_START_DRAIN_SECONDS)
+        seconds = limits.CONTEXT_FETCH_SECONDS
+    elif kind == _USER_PROMPT and not given:
+        seconds = limits.PROMPT_CONTEXT_SECONDS
+    else:
+        return ""
+    text = _handoff(settings, asked, seconds)
+    if text or kind == _USER_PROMPT:
+        state.mark_given()  # the first prompt asks once, whatever comes of it
+    if not text:
+        return ""
+    name = "SessionStart" if kind == _SESSION_START else "UserPromptSubmit"
+    return json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
+
+
+def _handoff(settings: ClientSettings, asked: dict[str, str], seconds: float) -> str:
+    from client import gate
+    from memory_core.domain.recalled import shorten
+
+    try:
+        answer = gate.request(
+            "GET",
+            settings.url,
+            f"/handoff?{payloads.query(asked)}",
+            token=settings.token(),
+            timeout_seconds=seconds,
+        )
+    except gate.NoAnswer:
+        return ""
+    if answer.status != 200:
+        if answer.status in (401, 403):
+            _warn("the server refused this client's token; run `memoryd install-hooks` again")
+        return ""
+    text = answer.body.decode("utf-8", "replace")
+    return shorten(text, limits.INJECTED_CONTEXT_MAX_CHARS) if text.strip() else ""
+
+
+def _start_drain(spool: Spool, settings: ClientSettings) -> None:
+    if spool.names():
+        from client import detached
+
+        detached.start(settings)
+
+
+def _drain_now() -> int:
+    from client import drain
+
+    settings = client_settings.load()
+    drain.drain(Spool(settings.spool_dir), settings, seconds=limits.DETACHED_DRAIN_SECONDS)
+    return 0
+
+
+def _source(arguments: list[str]) -> str:
+    """Which configuration runs this hook; two of them may deliver one event twice."""
+    return arguments[1] if len(arguments) > 1 and arguments[0] == "--source" else "user"
+
+
+def _standard_input() -> bytes:
+    return sys.stdin.buffer.read(limits.HOOK_STDIN_MAX_BYTES + 1)
+
+
+def _working_directory() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
+def _reason(error: Exception) -> str:
+    """What may be said on standard error: never a part of the payload."""
+    if isinstance(error, payloads.Unreadable):
+        return str(error)
+    return error.strerror or "" if isinstance(error, OSError) else "please report this"
+
+
+def _warn(text: str) -> None:
+    try:
+        sys.stderr.write(f"memoryd: {text}\n")
+        sys.stderr.flush()
+    except OSError:
+        pass
+
+
+def _print(text: str) -> None:
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace") + (b"\n" if text else b""))
+        sys.stdout.buffer.flush()
+    except OSError:
+        # The client has stopped listening; without this Python would complain at its exit, with code 120.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
