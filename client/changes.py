@@ -94,8 +94,8 @@ def _apply(change: FileChange, now_us: int) -> Path | None:
 
 
 def _backup(target: Path, change: FileChange, now_us: int) -> Path | None:
-    """A copy beside the file; our own files need none."""
-    if change.before is None or change.is_ours:
+    """A copy beside the file. What is wholly ours needs none, nor what is removed because only ours was in it."""
+    if change.before is None or change.after is None or change.is_ours:
         return None
     stamp = datetime.fromtimestamp(now_us // 1_000_000, tz=UTC).strftime("%Y%m%dT%H%M%SZ")
     backup = target.with_name(f"{target.name}{BACKUP_WORD}{stamp}")

@@ -49,9 +49,12 @@ def mcp(place: Place, url: str, token: str) -> list[FileChange]:
     server = _table(_table(document, "mcp_servers", path, is_super=True), SERVER_NAME, path)
     if server.get("url") != url:
         server["url"] = url
+    is_new = "http_headers" not in server
     headers = _table(server, "http_headers", path)
     if headers.get("Authorization") != f"Bearer {token}":
         headers["Authorization"] = f"Bearer {token}"
+    if is_new and document.as_string().rstrip().splitlines()[-1:] != [f'Authorization = "Bearer {token}"']:
+        headers.add(tomlkit.nl())  # keeps the next table from sticking to ours
     after = document.as_string()
     return [
         FileChange(path=path, before=before, after=before if after == original else after, holds_token=True)
@@ -75,7 +78,8 @@ def _without_server(path: Path) -> list[FileChange]:
     del servers[SERVER_NAME]
     if not servers:
         del document["mcp_servers"]
-    after = document.as_string()
+    # The blank lines before a last table are ours; they would pile up at the end.
+    after = document.as_string().rstrip("\n") + "\n"
     return [FileChange(path=path, before=before, after=after if after.strip() else None)]
 
 
