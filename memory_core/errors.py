@@ -70,8 +70,12 @@ class StorageStopped(CoreError):
 
     code = "storage_stopped"
 
-    def __init__(self, message: str | None = None, *, must_reopen: bool = False) -> None:
+    def __init__(
+        self, message: str | None = None, *, must_reopen: bool = False, is_busy: bool = False
+    ) -> None:
         super().__init__(message)
+        #: Another connection holds a lock; the disk is well.
+        self.is_busy = is_busy
         #: After a real I/O error in COMMIT the connection is not to be trusted any more.
         self.must_reopen = must_reopen
 

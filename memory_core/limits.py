@@ -61,6 +61,8 @@ DRAIN_SECONDS_MAX = 2.0
 WAL_CHECKPOINT_BYTES = 4 * MIB
 CAREFUL_TRIES = 3
 CAREFUL_PAUSES_SECONDS = (0.0, 1.0, 5.0)
+#: Backup files from before a schema upgrade.
+SCHEMA_BACKUPS_KEPT = 3
 COMMAND_ID_DAYS = 8
 FOREIGN_COMMAND_ID_DAYS = 30
 #: Identical payloads of one session from two sources within this time are one event.

@@ -21,7 +21,9 @@ from memory_core.store import driver
 from memory_core.store.statement import Row, Statement
 
 _IOERR, _NOMEM, _BUSY, _FULL, _INTERRUPT = 10, 7, 5, 13, 9
-_STOPS = {_IOERR, _NOMEM, _BUSY, _FULL}
+_READONLY, _CORRUPT, _CANTOPEN, _NOTADB = 8, 11, 14, 26
+#: No command is to blame for any of these: the storage as a whole cannot go on.
+_STOPS = {_IOERR, _NOMEM, _BUSY, _FULL, _READONLY, _CORRUPT, _CANTOPEN, _NOTADB}
 
 #: Set on every connection before anything else runs on it.
 _COMMON = ("PRAGMA temp_store=MEMORY", "PRAGMA trusted_schema=OFF", "PRAGMA foreign_keys=ON")
@@ -29,6 +31,8 @@ _WRITER = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA synchronous=FULL",
     "PRAGMA wal_autocheckpoint=0",
+    # Cuts the file when it is begun anew, so that its size says how much waits for a checkpoint.
+    f"PRAGMA journal_size_limit={limits.WAL_CHECKPOINT_BYTES}",
     "PRAGMA busy_timeout=5000",
     "PRAGMA cache_size=-16384",
 )
@@ -41,7 +45,9 @@ def translated(error: Exception) -> CoreError:
     primary = code & 0xFF
     name = getattr(error, "sqlite_errorname", type(error).__name__)
     if primary in _STOPS:
-        return StorageStopped(f"the database cannot go on now ({name})", must_reopen=primary == _IOERR)
+        return StorageStopped(
+            f"the database cannot go on now ({name})", must_reopen=primary == _IOERR, is_busy=primary == _BUSY
+        )
     if primary == _INTERRUPT:
         return StorageStopped("a read took too long and was ended")
     return StorageFailed(f"the database refused a statement ({name}): {error}")

@@ -337,7 +337,7 @@ command_ids = Table(
     PrimaryKeyConstraint("principal", "id"),
     sqlite_with_rowid=False,
 )
-Index(None, command_ids.c.recorded_at)
+Index(None, command_ids.c.is_foreign, command_ids.c.recorded_at)
 
 
 def _letters(name: str, *more: Column[str] | Column[int]) -> Table:

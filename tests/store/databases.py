@@ -1,0 +1,56 @@
+"""Real databases for tests: at the current schema, made once per process and copied."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+
+from memory_core.clock import Clock, FakeClock
+from memory_core.ids import IdSource
+from memory_core.store.database import create_database
+from memory_core.store.install import Permission, establish
+from memory_core.store.migrate import migrate
+from memory_core.store.transaction import Transaction
+from memory_core.store.writing import WriterConnection
+
+
+def new_database(directory: Path) -> Path:
+    """An empty database with the whole schema at `directory/memory.sqlite`."""
+    path = directory / "memory.sqlite"
+    shutil.copy(_template(), path)
+    path.chmod(0o600)
+    return path
+
+
+def new_writer(directory: Path, clock: Clock | None = None) -> WriterConnection:
+    """The write connection of a new database that has its install row, with epoch 1."""
+    path = new_database(directory)
+    connection = WriterConnection(path)
+    with_transaction(connection, lambda tx: establish(tx, path, "machine", Permission()), clock)
+    return connection
+
+
+def with_transaction(connection: WriterConnection, work, clock: Clock | None = None):
+    """Run `work(tx)` in one committed transaction; what it returns."""
+    clock = clock or FakeClock()
+    tx = Transaction(connection.raw, IdSource(clock))
+    tx.now = clock.now_us()
+    connection.begin()
+    try:
+        value = work(tx)
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return value
+
+
+@cache
+def _template() -> Path:
+    directory = Path(tempfile.mkdtemp(prefix="memoryd-template-"))
+    path = directory / "template.sqlite"
+    create_database(path)
+    migrate(path, directory, FakeClock())
+    return path
