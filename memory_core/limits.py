@@ -79,15 +79,28 @@ NOTIFICATION_MAX_BYTES = 2_000
 TOOL_OUTCOME_MAX_BYTES = 2_000
 TOOL_COMMAND_MAX_BYTES = 2_000
 TOOL_PATHS_MAX = 32
+TOOL_PATHS_MAX_BYTES = 8 * KIB
+TOOL_NAME_MAX_CHARS = 128
+EXTENSION_BODY_MAX_BYTES = 2_000
+#: Ids and short words that a vendor sends: tool-use id, agent id, model, reason.
+VENDOR_WORD_MAX_CHARS = 256
 OBSERVATION_BODY_MAX_BYTES = 16 * KIB
 TITLE_MAX_CHARS = 80
 EXTENSION_MAX_CHARS = 64
 SOURCE_EVENT_MAX_CHARS = 128
 SESSION_KEY_MAX_CHARS = 512
 PATH_MAX_BYTES = 4096
+#: Names of workspaces and projects.
+NAME_MAX_CHARS = 64
+#: A client's time further than this from ours is not believed.
+OCCURRED_EARLIER_MAX_DAYS = 30
+OCCURRED_LATER_MAX_SECONDS = 300
 
 # --- sessions and handoffs ----------------------------------------------------------------------
 SESSION_PAGE_OBSERVATIONS_MAX = 256
+#: How far back in a session its prompts are looked for, so that ending a huge one stays quick.
+SESSION_PAGE_LOOK_BACK_ROWS = 4_000
+SESSION_IDLE_SECONDS = 2 * 60 * 60
 LATE_EVENT_DEBOUNCE_SECONDS = 30
 HANDOFF_OFFER_SECONDS = 15 * 60
 HANDOFF_SUMMARY_MAX_CHARS = 3_000

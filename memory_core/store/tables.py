@@ -93,6 +93,12 @@ projects = Table(
     at("created_at"),
     UniqueConstraint("workspace_id", "name"),
 )
+Index(
+    "ix_projects_repo_path",
+    projects.c.workspace_id,
+    projects.c.repo_path,
+    sqlite_where=projects.c.repo_path.is_not(None),
+)
 
 # --- capture -------------------------------------------------------------------------------------
 
@@ -159,6 +165,7 @@ observations = Table(
     sqlite_autoincrement=True,
 )
 Index(None, observations.c.session_id, observations.c.seq)
+Index("ix_observations_twin", observations.c.session_id, observations.c.twin_hash)
 
 # --- pages ---------------------------------------------------------------------------------------
 

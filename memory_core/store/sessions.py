@@ -1,0 +1,222 @@
+"""Sessions: their rows, counters and what is due of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    Select,
+    Text,
+    and_,
+    bindparam,
+    exists,
+    func,
+    or_,
+    select,
+    true,
+)
+from sqlalchemy.dialects.sqlite import insert
+
+from memory_core.store.statement import Row, Statement
+from memory_core.store.tables import handoffs, page_versions, pages, projects, sessions, workspaces
+from memory_core.store.transaction import Reading, Transaction
+
+_HAS_OFFER = exists(select(handoffs.c.id).where(handoffs.c.offered_to == bindparam("id"))).label("has_offer")
+_ONE = Statement(
+    select(sessions, projects.c.name.label("project"), workspaces.c.name.label("workspace"), _HAS_OFFER)
+    .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(sessions.c.id == bindparam("id"))
+)
+_ADD = Statement(insert(sessions).values({column.name: bindparam(column.name) for column in sessions.c}))
+_NEW_MODEL: ColumnElement[str] = bindparam("new_model", type_=Text())
+_NEW_PAGE_ID: ColumnElement[bytes] = bindparam("new_page_id", type_=LargeBinary())
+_TOUCH = Statement(
+    sessions.update()
+    .where(sessions.c.id == bindparam("session_id"))
+    .values(
+        observation_count=sessions.c.observation_count + 1,
+        substance_count=sessions.c.substance_count + bindparam("substance"),
+        last_event_at=func.max(sessions.c.last_event_at, bindparam("moment")),
+        title=func.coalesce(sessions.c.title, bindparam("new_title")),
+        cwd=func.coalesce(sessions.c.cwd, bindparam("new_cwd")),
+        model=func.coalesce(_NEW_MODEL, sessions.c.model),
+        ended_at=bindparam("new_ended_at"),
+        end_reason=bindparam("new_end_reason"),
+        refinalise_at=bindparam("new_refinalise_at"),
+    )
+)
+_FINALISED = Statement(
+    sessions.update()
+    .where(sessions.c.id == bindparam("session_id"))
+    .values(
+        finalised_count=bindparam("new_count"),
+        refinalise_at=None,
+        page_id=func.coalesce(_NEW_PAGE_ID, sessions.c.page_id),
+    )
+)
+_END = Statement(
+    sessions.update()
+    .where(sessions.c.id == bindparam("session_id"))
+    .values(ended_at=bindparam("new_ended_at"), end_reason=bindparam("new_end_reason"))
+)
+_DUE = Statement(
+    select(sessions.c.id)
+    .where(sessions.c.refinalise_at.is_not(None), sessions.c.refinalise_at <= bindparam("now"))
+    .order_by(sessions.c.refinalise_at)
+    .limit(bindparam("limit"))
+)
+_IDLE = Statement(
+    select(sessions.c.id)
+    .where(sessions.c.ended_at.is_(None), sessions.c.last_event_at <= bindparam("before"))
+    .order_by(sessions.c.last_event_at)
+    .limit(bindparam("limit"))
+)
+_PAGE = Statement(
+    select(
+        pages.c.path,
+        pages.c.tombstoned_at,
+        page_versions.c.cause,
+    )
+    .join_from(pages, page_versions, page_versions.c.id == pages.c.version_id)
+    .where(pages.c.id == bindparam("page_id"))
+)
+_OPEN_PROJECTS = Statement(
+    select(
+        projects.c.id.label("project_id"),
+        projects.c.name.label("project"),
+        workspaces.c.name.label("workspace"),
+        func.max(sessions.c.last_event_at).label("last_event_at"),
+    )
+    .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(
+        sessions.c.ended_at.is_(None),
+        or_(sessions.c.owner.is_(None), sessions.c.owner == bindparam("owner")),
+    )
+    .group_by(projects.c.id)
+    .order_by(func.max(sessions.c.last_event_at).desc())
+    .limit(bindparam("limit"))
+)
+_COUNTS = Statement(
+    select(
+        func.count().label("total"),
+        func.count().filter(sessions.c.ended_at.is_(None)).label("open"),
+        func.max(sessions.c.last_event_at).label("last_event_at"),
+    ).where(or_(bindparam("project_id").is_(None), sessions.c.project_id == bindparam("project_id")))
+)
+
+
+def _listing(*conditions: ColumnElement[bool]) -> Select[Any]:
+    return (
+        select(
+            sessions,
+            projects.c.name.label("project"),
+            workspaces.c.name.label("workspace"),
+            pages.c.path.label("page_path"),
+        )
+        .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
+        .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+        .outerjoin(pages, pages.c.id == sessions.c.page_id)
+        .where(
+            and_(
+                true(),
+                *conditions,
+                or_(
+                    bindparam("all_owners"),
+                    sessions.c.owner.is_(None),
+                    sessions.c.owner == bindparam("owner"),
+                ),
+                or_(
+                    bindparam("is_open").is_(None),
+                    sessions.c.ended_at.is_(None) == bindparam("is_open"),
+                ),
+                sessions.c.last_event_at < bindparam("before"),
+            )
+        )
+        .order_by(sessions.c.last_event_at.desc(), sessions.c.id.desc())
+        .limit(bindparam("limit"))
+    )
+
+
+_LIST = Statement(_listing())
+_LIST_OF_PROJECT = Statement(_listing(sessions.c.project_id == bindparam("project_id")))
+_END_OF_TIME = 2**62
+
+
+def one(read: Reading, session_id: bytes) -> Row | None:
+    """The session's row with `project`, `workspace` and `has_offer` (whether a handoff is offered to it)."""
+    return read.row(_ONE, id=session_id)
+
+
+def listed(
+    read: Reading,
+    *,
+    project_id: bytes | None = None,
+    owner: str | None = None,
+    all_owners: bool = False,
+    is_open: bool | None = None,
+    before: int | None = None,
+    limit: int = 50,
+) -> list[Row]:
+    """Sessions with the newest activity first, with `project`, `workspace` and `page_path` (NULL: no page).
+
+    `before` (UTC microseconds of `last_event_at`) continues a list; rows of `owner` and shared ones are seen.
+    """
+    wanted: dict[str, Any] = {
+        "owner": owner,
+        "all_owners": int(all_owners),
+        "is_open": None if is_open is None else int(is_open),
+        "before": _END_OF_TIME if before is None else before,
+        "limit": limit,
+    }
+    if project_id is None:
+        return read.rows(_LIST, **wanted)
+    return read.rows(_LIST_OF_PROJECT, project_id=project_id, **wanted)
+
+
+def open_projects(read: Reading, *, owner: str | None, limit: int = 10) -> list[Row]:
+    """Projects in which a session is open: project_id, project, workspace, last_event_at; newest first."""
+    return read.rows(_OPEN_PROJECTS, owner=owner, limit=limit)
+
+
+def counts(read: Reading, project_id: bytes | None = None) -> Row:
+    """`total`, `open` and `last_event_at` (NULL: none) of a project's sessions, or of all."""
+    return read.rows(_COUNTS, project_id=project_id)[0]
+
+
+def page_of(read: Reading, page_id: bytes) -> Row | None:
+    """Of a session's page: path, tombstoned_at, cause of its newest version."""
+    return read.row(_PAGE, page_id=page_id)
+
+
+def add(tx: Transaction, **columns: Any) -> None:
+    """Insert a session; every column of the table is named."""
+    tx.run(_ADD, **columns)
+
+
+def touch(tx: Transaction, session_id: bytes, **changes: Any) -> None:
+    """Count one more event: `substance` (0 or 1), `moment`, and `new_` title, cwd, model, ended_at, end_reason,
+    refinalise_at (the last three are set as given; title and cwd only where there is none)."""
+    tx.run(_TOUCH, session_id=session_id, **changes)
+
+
+def end(tx: Transaction, session_id: bytes, *, ended_at: int, reason: str) -> None:
+    tx.run(_END, session_id=session_id, new_ended_at=ended_at, new_end_reason=reason)
+
+
+def finalised(tx: Transaction, session_id: bytes, *, count: int, page_id: bytes | None) -> None:
+    """Set the watermark; `page_id` None leaves the page as it is."""
+    tx.run(_FINALISED, session_id=session_id, new_count=count, new_page_id=page_id)
+
+
+def due(read: Reading, now: int, limit: int) -> list[bytes]:
+    """Sessions whose late events are to be worked in, the longest waiting first."""
+    return [row["id"] for row in read.rows(_DUE, now=now, limit=limit)]
+
+
+def idle(read: Reading, before: int, limit: int) -> list[bytes]:
+    """Open sessions without an event since `before`, the longest idle first."""
+    return [row["id"] for row in read.rows(_IDLE, before=before, limit=limit)]
