@@ -22,6 +22,8 @@ def main(name: str, mode: str = "") -> int:
     if mode == "crashes":
         _note(notes, "start")
         return 1
+    if name == "writer":
+        settings.install_file.write_text("ab" * 16)
     grandchild = os.fork()
     if grandchild == 0:
         threading.Event().wait()

@@ -1,4 +1,7 @@
-"""The real supervisor and the real broker over small children; MODES of the environment is `name=mode,…`."""
+"""The real supervisor and the real broker over small children.
+
+In the environment MODES is `name=mode,…`, and REAL names rows of the product's own table that are taken as they are.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +19,11 @@ from workers.supervisor.table import table
 
 def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> Sequence[ChildSpec]:
     modes = dict(pair.split("=") for pair in os.environ.get("MODES", "").split(",") if pair)
-    made = [row for row in table(settings, endpoint, clock) if row.name == "broker"]
+    real = {"broker", *os.environ.get("REAL", "").split(",")}
+    made = [row for row in table(settings, endpoint, clock) if row.name in real]
     for name, needs, rank in (("writer", ("broker",), 2), ("web", ("writer",), 0), ("beat", ("writer",), 1)):
+        if name in real:
+            continue
         made.append(
             ChildSpec(
                 name=name,

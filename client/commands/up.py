@@ -1,0 +1,92 @@
+"""`memoryd up`: become the supervisor of the server. The client's own library is enough to say what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from memory_core import config
+from memory_core.errors import Invalid
+
+#: What the server extra brings; one of each is asked for, without importing it.
+_SERVER = ("celery", "flask", "gunicorn", "redis", "sqlalchemy")
+_NOT_INSTALLED = 69
+_BAD_SETTING = 78
+
+
+@click.command(
+    epilog="""\b
+Exit codes:
+  0   stopped by a signal, everything drained
+  2   an option is wrong
+  69  the broker, a port or the server's libraries cannot be had
+  70  a fault of memoryd
+  75  memoryd already runs on this data directory (its process is named)
+  78  this data directory, broker or setting is refused (the reason is named)"""
+)
+@click.option("--data-dir", type=click.Path(path_type=Path), help="Where everything is kept.")
+@click.option("--port", type=click.IntRange(1, 65_534), help="Port of hooks and MCP. [default: 49374]")
+@click.option(
+    "--probe-port", type=click.IntRange(1, 65_535), help="Port of /livez and /readyz. [default: port + 1]"
+)
+@click.option("--broker", metavar="URL", help="Use this Valkey or Redis instead of the embedded one.")
+@click.option(
+    "--accept-weaker-durability",
+    is_flag=True,
+    default=None,
+    help="Use the broker although it does not sync each append; says which promise is void.",
+)
+@click.option(
+    "--take-over",
+    is_flag=True,
+    default=None,
+    help="Go on with a data directory that was moved or copied from elsewhere.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
+@click.option(
+    "--foreground", is_flag=True, default=True, help="Stay in this terminal (the default, for clarity)."
+)
+def command(
+    data_dir: Path | None,
+    port: int | None,
+    probe_port: int | None,
+    broker: str | None,
+    accept_weaker_durability: bool | None,
+    take_over: bool | None,
+    as_json: bool,
+    foreground: bool,  # noqa: ARG001 — there is no other way to run, the option says so
+) -> None:
+    """Start the server: broker, writer, gate, pool worker and beat, under one supervisor.
+
+    Stays in the foreground; Ctrl-C drains and stops everything.
+    """
+    missing = [name for name in _SERVER if importlib.util.find_spec(name) is None]
+    if missing:
+        click.echo(
+            f"memoryd: the server's libraries are not installed ({', '.join(missing)} missing); "
+            "run: pip install 'memoryd[server]'",
+            err=True,
+        )
+        sys.exit(_NOT_INSTALLED)
+    overrides = {
+        "data_dir": data_dir,
+        "port": port,
+        "probe_port": probe_port,
+        "broker_url": broker,
+        "accept_weaker_durability": accept_weaker_durability,
+        "take_over": take_over,
+    }
+    try:
+        settings = config.load(overrides)
+    except Invalid as error:
+        click.echo(f"memoryd: {error}", err=True)
+        sys.exit(_BAD_SETTING)
+    # The same process goes on as the supervisor: who started us has its pid, and signals reach it.
+    argv = [sys.executable, "-P", "-m", "workers.supervisor", *(["--json"] if as_json else [])]
+    environ = {**os.environ, **settings.environment(), "PYTHONDONTWRITEBYTECODE": "1"}
+    sys.stdout.flush()
+    os.execve(sys.executable, argv, environ)  # noqa: S606 — no shell wanted
