@@ -115,10 +115,19 @@ INJECTED_CONTEXT_MAX_CHARS = 9_500
 # --- pages --------------------------------------------------------------------------------------
 PAGE_BODY_MAX_BYTES = 1 * MIB
 PAGE_PATH_MAX_CHARS = 240
+#: One folder or file name; file systems take 255.
+PAGE_NAME_MAX_BYTES = 240
+#: A name made of a title, before its hash.
+SLUG_MAX_BYTES = 120
 PAGE_TITLE_MAX_CHARS = 200
 TAGS_MAX = 32
 TAG_MAX_CHARS = 64
 FRONT_MATTER_MAX_BYTES = 16 * KIB
+
+#: Of a file that was changed from outside, what is looked at.
+EXTERNAL_FILE_MAX_BYTES = 4 * MIB
+#: Rows of the file outbox that one step of the writer installs.
+OUTBOX_STEP_ROWS = 200
 
 # --- recall -------------------------------------------------------------------------------------
 QUERY_MAX_CHARS = 1_000

@@ -1,0 +1,177 @@
+"""The writer's side of the file outbox: which files to install, and what an installation means for the books.
+
+After a batch is committed and its entries are deleted, the writer calls `install_step` until nothing
+is left; at start `clean_leftovers` comes first. Both run under the lock that owns the connection.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from memory_core import limits
+from memory_core.commands.pages import project_of, store_version
+from memory_core.domain.front_matter import facts_from
+from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_path, title_of
+from memory_core.domain.project import Project
+from memory_core.domain.search_words import further_words
+from memory_core.errors import NotFound
+from memory_core.store import pages
+from memory_core.store.outbox import Promise, clear_promise, promise_for, promises, state_of
+from memory_core.store.transaction import Reading, Transaction
+from memory_core.wiki import front_matter
+from memory_core.wiki.layout import TEMPORARY, meta_file, project_directory
+from memory_core.wiki.outbox import Installer, Order, Outcome, Result
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+#: Removes secrets from a text.
+Redact = Callable[[str], str]
+
+
+class Transact(Protocol):
+    def __call__(self, work: Callable[[Transaction], T], /) -> T:
+        """Run `work` in one write transaction of its own, commit it, and give back what it returned."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepReport:
+    """What one step did, in rows. `last` is the row to go on behind; `more` whether there may be further ones."""
+
+    installed: int
+    external: int
+    blocked: int
+    last: int
+    more: bool
+
+
+def orders(reading: Reading, *, after: int = 0, limit: int = limits.OUTBOX_STEP_ROWS) -> list[Order]:
+    """The next promised files with their bytes."""
+    return [_order(reading, promise) for promise in promises(reading, after=after, limit=limit)]
+
+
+def _order(reading: Reading, promise: Promise) -> Order:
+    version = pages.version_row(reading, promise.version_id) if promise.version_id else None
+    return Order(
+        seq=promise.seq,
+        file=promise.file,
+        expected=promise.expected,
+        sha256=promise.sha256,
+        content=version["content"].encode() if version is not None else None,
+        meta=meta_file(project_of(reading, promise.project_id)),
+    )
+
+
+def settle(tx: Transaction, outcomes: list[Outcome], redact: Redact) -> None:
+    """Enter into the books what an installation found: rows of files that are in place go, foreign bytes become versions."""
+    for outcome in outcomes:
+        promise = promise_for(tx, outcome.order.file)
+        if promise is None or outcome.result is Result.BLOCKED:
+            continue
+        if outcome.result is Result.FOUND:
+            _take_in(tx, promise, outcome, redact)
+        elif promise.sha256 == outcome.order.sha256:
+            if promise.version_id is not None and outcome.sha256 not in (None, promise.sha256):
+                # The bytes from outside are lost (somebody deleted them); their redacted text is there now.
+                pages.set_file_hash(tx, promise.version_id, outcome.sha256 or b"")
+            clear_promise(tx, promise.seq)
+
+
+def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact) -> None:
+    """Make found bytes the newest version. Their file stays as it is; only what is indexed and shown is redacted."""
+    project = project_of(tx, promise.project_id)
+    page = pages.page_by_id(tx, promise.page_id)
+    path = page_path(page.path) if page else _path_in(project, promise.file)
+    text = redact(outcome.found.decode("utf-8", "replace"))
+    version = external_version(path, text, outcome.sha256 or b"")
+    before = page or pages.page_at(tx, project.id, path.key)
+    store_version(tx, project, path, before, version, found=state_of(promise.sha256))
+    logger.warning(
+        "a page was edited while it was written; the edit is the newest version, the written one is below it",
+        extra={"action": "wiki_edit_taken_in", "file": promise.file},
+    )
+
+
+def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersion:
+    """A version made of a file as somebody left it: read leniently, kept as it is. `text` is redacted."""
+    read = front_matter.read(text)
+    facts, _ = facts_from(read.values)
+    body = text[read.body_start :]
+    title = facts.title or title_of(body) or clean_title(path.stem)
+    return pages.NewVersion(
+        title=title,
+        kind=facts.kind or kind_for(path),
+        tier=facts.tier or Tier.SEMANTIC,
+        tags=facts.tags or (),
+        pinned=bool(facts.pinned),
+        expires_at=facts.expires_at,
+        content=text,
+        body_start=read.body_start,
+        sha256=sha256,
+        search_words=further_words(path.path, title, body),
+        cause="external",
+        session_id=None,
+        actor="external",
+    )
+
+
+def _path_in(project: Project, file: str) -> PagePath:
+    inside = file.removeprefix(project_directory(project) + "/")
+    if inside == file:
+        raise NotFound("a promised file does not lie in its project's directory")
+    return page_path(inside)
+
+
+def install_step(transact: Transact, installer: Installer, redact: Redact, *, after: int = 0) -> StepReport:
+    """Install the next promised files behind row `after` and settle them in one transaction."""
+    wanted = transact(lambda tx: orders(tx, after=after))
+    outcomes = installer.install(wanted)
+    if any(outcome.result is not Result.BLOCKED for outcome in outcomes):
+        transact(lambda tx: settle(tx, outcomes, redact))
+    results = [outcome.result for outcome in outcomes]
+    external = results.count(Result.FOUND)
+    return StepReport(
+        installed=results.count(Result.INSTALLED),
+        external=external,
+        blocked=results.count(Result.BLOCKED),
+        last=wanted[-1].seq if wanted else after,
+        more=external > 0 or len(wanted) == limits.OUTBOX_STEP_ROWS,
+    )
+
+
+def clean_leftovers(reading: Reading, installer: Installer) -> list[str]:
+    """Delete what interrupted installations left behind without a row; the leftovers that hold unknown bytes are returned.
+
+    A `.t-` file is a draft of ours. A `.x-` file goes when some version has its bytes.
+    """
+    rows = {row.seq for row in _all_promises(reading)}
+    unknown: list[str] = []
+    for file in installer.leftovers():
+        name = file.rsplit("/", 1)[-1]
+        if name.startswith(TEMPORARY[0]):
+            installer.discard(file)
+            continue
+        number = name.removeprefix(TEMPORARY[1]).removesuffix("-old")
+        if number.isdecimal() and int(number) in rows:
+            continue
+        sha256 = installer.hash_of(file)
+        if sha256 is not None and pages.hash_is_known(reading, sha256):
+            installer.discard(file)
+        else:
+            unknown.append(file)
+            logger.error(
+                "a file that was taken out of the wiki belongs to no page; look at it and delete it",
+                extra={"action": "wiki_leftover", "file": file},
+            )
+    return unknown
+
+
+def _all_promises(reading: Reading) -> list[Promise]:
+    found: list[Promise] = []
+    while page := promises(reading, after=found[-1].seq if found else 0, limit=limits.OUTBOX_STEP_ROWS):
+        found.extend(page)
+    return found

@@ -1,0 +1,352 @@
+"""Writing and deleting pages."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+from memory_core import limits
+from memory_core.commands import Answer, command
+from memory_core.domain import place
+from memory_core.domain.command import Refusal
+from memory_core.domain.front_matter import (
+    PageFacts,
+    expiry_from,
+    facts_from,
+    kind_named,
+    tags_from,
+    tier_named,
+)
+from memory_core.domain.page import (
+    PagePath,
+    Tier,
+    check_not_reserved,
+    clean_title,
+    kind_for,
+    page_path,
+    path_for_title,
+    title_for_new_page,
+    title_of,
+)
+from memory_core.domain.project import Project
+from memory_core.domain.search_words import further_words
+from memory_core.errors import Conflict, CoreError, Invalid, NotFound
+from memory_core.ids import id_bytes, id_text
+from memory_core.store import pages, projects
+from memory_core.store.audit import record
+from memory_core.store.outbox import promise_file, state_of
+from memory_core.store.transaction import Reading, Transaction
+from memory_core.wiki import front_matter
+from memory_core.wiki.layout import file_of
+
+_PINNED_FOLDER = "_slots/"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageDraft:
+    """A page as somebody wants it. What is None is taken from the text's own front matter, then from the version before."""
+
+    path: PagePath
+    body: str
+    title: str | None = None
+    kind: str | None = None
+    tier: Tier | None = None
+    tags: tuple[str, ...] | None = None
+    pinned: bool | None = None
+    #: UTC microseconds.
+    expires_at: int | None = None
+    #: Why there is a new version: `write`, `session`, `external`, …
+    cause: str = "write"
+    session_id: bytes | None = None
+    #: The version that the writer of this draft had read; another latest one is a `Conflict`.
+    base_version: bytes | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutPage:
+    """What became of a draft. `changed` is false when the page said exactly that already."""
+
+    page_id: bytes
+    version_id: bytes
+    path: str
+    #: Relative to the wiki root.
+    file: str
+    changed: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Plan:
+    draft: PageDraft
+    before: pages.StoredPage | None
+    version: pages.NewVersion
+
+
+def put_page(tx: Transaction, project_id: bytes, draft: PageDraft) -> PutPage:
+    """Make `draft` the latest version of its page: rows, index and the promise of its file, in this transaction.
+
+    Raises `Invalid`, `Conflict` or `NotFound` (of the project) before anything is written. Text and
+    titles must be redacted already.
+    """
+    project = project_of(tx, project_id)
+    return _carry_out(tx, project, _plan(tx, project, draft, tx.principal))
+
+
+def project_of(reading: Reading, project_id: bytes) -> Project:
+    row = projects.by_id(reading, project_id)
+    if row is None:
+        raise NotFound("the project of that page is not there any more")
+    return Project.from_row(row)
+
+
+def _plan(reading: Reading, project: Project | None, draft: PageDraft, actor: str) -> _Plan:
+    if draft.cause != "external":
+        check_not_reserved(draft.path)
+    if len(draft.body.encode()) > limits.PAGE_BODY_MAX_BYTES:
+        raise Invalid(f"a page has at most {limits.PAGE_BODY_MAX_BYTES // limits.KIB} KB; split it")
+    before = pages.page_at(reading, project.id, draft.path.key) if project else None
+    latest = before.version_id if before else None
+    if draft.base_version is not None and draft.base_version != latest:
+        raise Conflict(
+            f"{draft.path.path} was changed since you read it; read it again and write with base_version "
+            f"{id_text(latest) if latest else '(it is deleted: none)'}"
+        )
+    version = _new_version(draft, before, actor)
+    return _Plan(draft=draft, before=before, version=version)
+
+
+def _new_version(draft: PageDraft, before: pages.StoredPage | None, actor: str) -> pages.NewVersion:
+    own = front_matter.read(draft.body)
+    if own.problem:
+        raise Invalid(own.problem)
+    old = front_matter.read(before.content) if before else None
+    facts, problems = facts_from(own.values)
+    if problems:
+        raise Invalid("the page's front matter: " + "; ".join(problems))
+    body = draft.body[own.body_start :]
+    head = own.text or (old.text if old and not old.problem else "")
+    said, kind = _settled(draft, facts, before, body)
+    content, body_start = front_matter.render(said, body, head=head)
+    tier = said.tier or Tier.SEMANTIC
+    return pages.NewVersion(
+        title=said.title or draft.path.stem,
+        kind=kind,
+        tier=tier,
+        tags=said.tags or (),
+        pinned=bool(said.pinned),
+        expires_at=said.expires_at,
+        content=content,
+        body_start=body_start,
+        sha256=hashlib.sha256(content.encode()).digest(),
+        search_words=further_words(draft.path.path, said.title or "", body),
+        cause=draft.cause,
+        session_id=draft.session_id,
+        actor=actor,
+    )
+
+
+def _settled(
+    draft: PageDraft, own: PageFacts, before: pages.StoredPage | None, body: str
+) -> tuple[PageFacts, str]:
+    """What the front matter will say, and the page's kind (said in it only where the path does not say it)."""
+    title = clean_title(draft.title or "") or own.title or title_of(body) or (before.title if before else "")
+    path_kind = kind_for(draft.path)
+    kind = draft.kind or own.kind or (before.kind if before else None) or path_kind
+    tags = draft.tags if draft.tags is not None else own.tags
+    pinned = draft.pinned if draft.pinned is not None else own.pinned
+    facts = PageFacts(
+        title=title or draft.path.stem,
+        kind=kind if kind != path_kind else None,
+        tier=draft.tier or own.tier or (before.tier if before else Tier.SEMANTIC),
+        tags=tags if tags is not None else (before.tags if before else ()),
+        pinned=True
+        if draft.path.key.startswith(_PINNED_FOLDER)
+        else (pinned if pinned is not None else bool(before and before.pinned)),
+        # A page written anew does not inherit the end of what it replaces.
+        expires_at=draft.expires_at if draft.expires_at is not None else own.expires_at,
+    )
+    return facts, kind
+
+
+def _carry_out(tx: Transaction, project: Project, plan: _Plan) -> PutPage:
+    before, version, path = plan.before, plan.version, plan.draft.path
+    if before is not None:
+        # The page keeps the spelling it has on disk.
+        path = page_path(before.path)
+    file = file_of(project, path)
+    if before is not None and before.sha256 == version.sha256 and before.content == version.content:
+        return PutPage(
+            page_id=before.id, version_id=before.version_id, path=path.path, file=file, changed=False
+        )
+    page_id, version_id = store_version(tx, project, path, before, version)
+    return PutPage(page_id=page_id, version_id=version_id, path=path.path, file=file, changed=True)
+
+
+def store_version(
+    tx: Transaction,
+    project: Project,
+    path: PagePath,
+    before: pages.StoredPage | None,
+    version: pages.NewVersion,
+    *,
+    found: str | None = None,
+) -> tuple[bytes, bytes]:
+    """Write a version, its index row and the promise of its file; the ids of page and version.
+
+    `found` is what the file holds by our books (default: what the version before has).
+    """
+    if before is None:
+        page_id, version_id = pages.add_page(tx, project, path, version)
+    else:
+        page_id, version_id = before.id, pages.supersede(tx, project, before, version)
+    promise_file(
+        tx,
+        project.id,
+        page_id=page_id,
+        file=file_of(project, path),
+        found=found or state_of(before.sha256 if before else None),
+        version_id=version_id,
+        sha256=version.sha256,
+    )
+    record(
+        tx,
+        "supersede_page" if before else "create_page",
+        project_id=project.id,
+        page_id=page_id,
+        detail={
+            "cause": version.cause,
+            "version": id_text(version_id),
+            "bytes": len(version.content.encode()),
+        },
+    )
+    return page_id, version_id
+
+
+# --- the commands --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class WritePage:
+    """Write a page. `workspace` and `project` are names and are made when missing; without a path the title gives one."""
+
+    workspace: str
+    project: str
+    body: str
+    path: str | None = None
+    title: str | None = None
+    kind: str | None = None
+    tier: str | None = None
+    tags: tuple[str, ...] | None = None
+    pinned: bool | None = None
+    #: RFC 3339, or a day (its end, UTC).
+    expires_at: str | None = None
+    base_version: str | None = None
+    session_id: str | None = None
+
+
+@command(WritePage, name="write_page")
+def write_page(body: WritePage, tx: Transaction) -> Answer | Refusal:
+    """Answer: page_id, version_id, path, workspace, project, changed, index_status."""
+    try:
+        workspace, name = _names(body.workspace, body.project)
+        row = projects.named(tx, workspace, name)
+        project = Project.from_row(row) if row is not None else None
+        plan = _plan(tx, project, _draft(body), tx.principal)
+    except CoreError as error:
+        return _refused(error)
+    if project is None:
+        project = project_of(tx, projects.add(tx, workspace=workspace, name=name, repo_path=None))
+    done = _carry_out(tx, project, plan)
+    return {
+        "page_id": id_text(done.page_id),
+        "version_id": id_text(done.version_id),
+        "path": done.path,
+        "workspace": project.workspace,
+        "project": project.name,
+        "changed": done.changed,
+        "index_status": "indexed",
+    }
+
+
+def _draft(body: WritePage) -> PageDraft:
+    own = front_matter.read(body.body)
+    title = clean_title(body.title or "")
+    if body.path is not None:
+        path = page_path(body.path)
+    else:
+        named = title or clean_title(str(own.values.get("title") or ""))
+        path = path_for_title(named or title_for_new_page(body.body[own.body_start :]))
+        title = title or named or title_for_new_page(body.body[own.body_start :])
+    return PageDraft(
+        path=path,
+        body=body.body,
+        title=title or None,
+        kind=kind_named(body.kind) if body.kind else None,
+        tier=tier_named(body.tier) if body.tier else None,
+        tags=tags_from(body.tags) if body.tags is not None else None,
+        pinned=body.pinned,
+        expires_at=expiry_from(body.expires_at) if body.expires_at else None,
+        base_version=id_bytes(body.base_version) if body.base_version else None,
+        session_id=id_bytes(body.session_id) if body.session_id else None,
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletePage:
+    """Delete the page at a path: hidden from everything, its file goes away, its versions stay. Deleting twice is no error."""
+
+    workspace: str
+    project: str
+    path: str
+    base_version: str | None = None
+
+
+@command(DeletePage, name="delete_page")
+def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
+    """Answer: path, deleted (always true), existed."""
+    try:
+        path = page_path(body.path)
+        page, project = _page_to_delete(body, path, tx)
+    except CoreError as error:
+        return _refused(error)
+    if page is None or project is None:
+        return {"path": path.path, "deleted": True, "existed": False}
+    pages.tombstone(tx, page)
+    promise_file(
+        tx,
+        project.id,
+        page_id=page.id,
+        file=file_of(project, page_path(page.path)),
+        found=state_of(page.sha256),
+        version_id=None,
+        sha256=None,
+    )
+    record(tx, "delete_page", project_id=project.id, page_id=page.id)
+    return {"path": page.path, "deleted": True, "existed": True}
+
+
+def _page_to_delete(
+    body: DeletePage, path: PagePath, tx: Transaction
+) -> tuple[pages.StoredPage | None, Project | None]:
+    row = projects.named(tx, *_names(body.workspace, body.project))
+    if row is None:
+        return None, None
+    project = Project.from_row(row)
+    page = pages.page_at(tx, project.id, path.key)
+    if page is not None and body.base_version and id_bytes(body.base_version) != page.version_id:
+        raise Conflict(f"{page.path} was changed since you read it; read it again before you delete it")
+    return page, project
+
+
+def _names(workspace: str, project: str) -> tuple[str, str]:
+    found = (place.name_from(workspace), _project_name(project))
+    if not all(found):
+        raise Invalid("a page needs the names of its workspace and project")
+    return found
+
+
+def _project_name(text: str) -> str:
+    return place.GLOBAL_PROJECT if text.strip() == place.GLOBAL_PROJECT else place.name_from(text)
+
+
+def _refused(error: CoreError) -> Refusal:
+    return Refusal(code=error.code, message=str(error))

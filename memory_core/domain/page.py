@@ -1,0 +1,182 @@
+"""What a page is called and what it is: path rules, slugs, titles, kinds, tiers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from dataclasses import dataclass
+from enum import StrEnum
+
+from memory_core import limits
+from memory_core.errors import Invalid
+
+SUFFIX = ".md"
+
+
+class Tier(StrEnum):
+    """How long a page is meant to be true: of the moment, of one event, of the world, of a way to do things."""
+
+    WORKING = "working"
+    EPISODIC = "episodic"
+    SEMANTIC = "semantic"
+    PROCEDURAL = "procedural"
+
+
+#: The first folder of a path says the kind, unless the front matter does; anything else is a fact.
+KIND_OF_FOLDER = {
+    "_rules": "rule",
+    "_slots": "slot",
+    "sessions": "session",
+    "decisions": "decision",
+    "gotchas": "gotcha",
+    "concepts": "concept",
+    "procedures": "procedure",
+    "notes": "note",
+}
+DEFAULT_KIND = "fact"
+DEFAULT_FOLDER = "notes"
+
+#: Rendered by memoryd itself or kept for its own files; compared with path keys.
+_RESERVED = re.compile(r"(?:.*/)?_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*")
+#: Names that Windows keeps for devices, with any suffix; a wiki is also checked out there.
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
+_DRIVE = re.compile(r"[A-Za-z]:")
+#: Bidirectional overrides and separators: a name that shows as another one.
+_DECEPTIVE = re.compile("[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+_HEADING = re.compile(r"^#[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
+_FENCE = re.compile(r"^(```|~~~).*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_HASH_CHARS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class PagePath:
+    """A page's place in its project: `path` as it is spelled, `key` by which two spellings are one page."""
+
+    path: str
+    key: str
+
+    @property
+    def stem(self) -> str:
+        return self.path.rsplit("/", 1)[-1][: -len(SUFFIX)]
+
+
+def name_key(name: str) -> str:
+    """The canonical caseless form of a name (Unicode, D145): equal keys mean the same name."""
+    folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
+    return unicodedata.normalize("NFC", folded)
+
+
+def page_path(text: str) -> PagePath:
+    """The path that `text` names: relative, parts joined by `/`, NFC, `.md` appended when missing.
+
+    Raises `Invalid`, saying what is wrong, for a path that could leave its project, hide, or not be
+    checked out everywhere. Idempotent.
+    """
+    path = unicodedata.normalize("NFC", text)
+    if not path.strip():
+        raise Invalid("a page needs a path, for example notes/testing.md")
+    if "\\" in path:
+        raise Invalid(f"{_shown(path)}: use / between folders, not a backslash")
+    if path.startswith("/") or _DRIVE.match(path):
+        raise Invalid(f"{_shown(path)}: a page path is relative to its project")
+    if _DECEPTIVE.search(path) or any(unicodedata.category(char) in ("Cc", "Cs") for char in path):
+        raise Invalid(f"{_shown(path)}: control characters cannot stand in a page path")
+    if not path.casefold().endswith(SUFFIX):
+        path += SUFFIX
+    *folders, _ = parts = path.split("/")
+    for part in parts:
+        _check_part(part, path)
+    if any(folder.casefold().endswith(SUFFIX) for folder in folders):
+        raise Invalid(f"{_shown(path)}: a folder cannot end in {SUFFIX}")
+    if len(path) > limits.PAGE_PATH_MAX_CHARS:
+        raise Invalid(f"{_shown(path)}: a page path has at most {limits.PAGE_PATH_MAX_CHARS} characters")
+    return PagePath(path=path, key=name_key(path))
+
+
+def _check_part(part: str, path: str) -> None:
+    if not part:
+        raise Invalid(f"{_shown(path)}: a folder or file name is empty")
+    if part.startswith("."):
+        raise Invalid(f"{_shown(path)}: names that begin with a dot are hidden or leave the project")
+    if part != part.strip() or part.endswith("."):
+        raise Invalid(f"{_shown(path)}: a name may not begin or end with a space, nor end with a dot")
+    if _DEVICE.fullmatch(name_key(part)):
+        raise Invalid(f"{_shown(path)}: {part} is a device name on Windows; choose another")
+    if len(part.encode()) > limits.PAGE_NAME_MAX_BYTES:
+        raise Invalid(f"{_shown(path)}: one name has at most {limits.PAGE_NAME_MAX_BYTES} bytes")
+
+
+def check_not_reserved(path: PagePath) -> None:
+    """Raise `Invalid` for the paths that memoryd renders itself."""
+    if _RESERVED.fullmatch(path.key):
+        raise Invalid(f"{path.path} is written by memoryd itself; choose another path")
+
+
+def _shown(path: str) -> str:
+    return ascii(path if len(path) <= 80 else path[:80] + "…")
+
+
+# --- names made of titles ------------------------------------------------------------------------
+
+
+def short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:_HASH_CHARS]
+
+
+def slug(title: str) -> str:
+    """A file name (without suffix) for a title: letters and digits of any script, joined by `-`.
+
+    Titles that differ only in case, normal form, or in spaces against hyphens share a slug. Whenever
+    anything else is lost (symbols, emoji, length, a device name), a short hash of the title is
+    appended, so two other titles never share one; nothing left at all gives `untitled-<hash>`.
+    """
+    key = re.sub(r"[\s_-]+", "-", name_key(title)).strip("-")
+    kept = "".join(char if unicodedata.category(char)[0] in "LNM" else "-" for char in key)
+    name = re.sub("-+", "-", kept).strip("-")
+    if not name:
+        return f"untitled-{short_hash(key)}"
+    short = _cut_bytes(name, limits.SLUG_MAX_BYTES)
+    if short != key or _DEVICE.fullmatch(short):
+        return f"{short}-{short_hash(key)}"
+    return short
+
+
+def _cut_bytes(text: str, max_bytes: int) -> str:
+    return text.encode()[:max_bytes].decode(errors="ignore").strip("-")
+
+
+def path_for_title(title: str, folder: str = DEFAULT_FOLDER) -> PagePath:
+    """Where a page goes that was given a title but no path."""
+    return page_path(f"{folder}/{slug(title)}{SUFFIX}")
+
+
+def clean_title(text: str) -> str:
+    """A title on one line, NFC, without control characters, at most `PAGE_TITLE_MAX_CHARS`."""
+    plain = "".join(
+        " " if unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") else char
+        for char in unicodedata.normalize("NFC", text)
+    )
+    title = " ".join(plain.split())
+    if len(title) > limits.PAGE_TITLE_MAX_CHARS:
+        title = title[: limits.PAGE_TITLE_MAX_CHARS - 1].rstrip() + "…"
+    return title
+
+
+def title_of(body: str) -> str:
+    """The first level-one heading outside fenced code, else the empty string."""
+    heading = _HEADING.search(_FENCE.sub("", body))
+    return clean_title(heading.group(1)) if heading else ""
+
+
+def title_for_new_page(body: str) -> str:
+    """A title for a page that came without title and path: first heading, else first line, else a hash."""
+    found = title_of(body) or next(
+        (clean_title(line.lstrip("#> *-")) for line in body.splitlines() if line.strip()), ""
+    )
+    return found or f"untitled-{short_hash(body)}"
+
+
+def kind_for(path: PagePath) -> str:
+    folder, slash, _ = path.key.partition("/")
+    return KIND_OF_FOLDER.get(folder, DEFAULT_KIND) if slash else DEFAULT_KIND

@@ -1,0 +1,67 @@
+"""Words by which a text is found beside those that the full-text tokenizer cuts itself.
+
+The tokenizer keeps letters and digits: it knows no `C++` or `C#`, takes `parseJson` for one word, and
+a whole run of Chinese, Japanese or Thai for one, too. The same functions are used on what is stored and on
+what is asked.
+"""
+
+from __future__ import annotations
+
+import re
+
+_WORDS_MAX_CHARS = 64 * 1024
+
+#: `C++`, `F#`, `.NET`: a short name and the sign that makes it another thing.
+_SIGNED = re.compile(r"(?<![^\W_])([A-Za-z]{1,3})(\+\+|#)(?![^\W_])")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_CAMEL_WORD = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b|\b[A-Z]{2,}[a-z][A-Za-z0-9]*\b")
+_WORD = re.compile(r"[^\W_]+")
+#: Scripts written without spaces between words.
+_UNSPACED = re.compile(
+    "["
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"  # Thai, Lao, Burmese, Khmer
+    "\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # Japanese, Chinese
+    "\uac00-\ud7af\uff66-\uff9f"  # Korean takes particles without a space
+    "\U00020000-\U0003ffff"
+    "]+"
+)
+
+
+def words(text: str) -> list[str]:
+    """The runs of letters and digits of a text."""
+    return _WORD.findall(text)
+
+
+def signed(text: str) -> list[str]:
+    """Names with their sign as one word: `C++` gives `cplusplus`, `F#` gives `fsharp`."""
+    return [name.lower() + ("plusplus" if sign == "++" else "sharp") for name, sign in _SIGNED.findall(text)]
+
+
+def camel_parts(word: str) -> list[str]:
+    """The parts of `parseHTTPBody` (`parse`, `HTTP`, `Body`); the word itself if it has none."""
+    return _CAMEL.split(word)
+
+
+def unspaced_runs(text: str) -> list[str]:
+    return _UNSPACED.findall(text)
+
+
+def pairs(run: str) -> list[str]:
+    """Overlapping pairs of characters; a single one stays alone."""
+    return [run[i : i + 2] for i in range(len(run) - 1)] or [run]
+
+
+def path_words(path: str) -> str:
+    """A path as text to search: its parts, and once more with `-` and `_` as spaces."""
+    parts = re.sub(r"[/.]", " ", path)
+    return f"{parts} {re.sub('[-_]', ' ', parts)}"
+
+
+def further_words(path: str, title: str, body: str) -> str:
+    """What is indexed of a page beside its title and body."""
+    text = f"{title}\n{body}"
+    found: dict[str, None] = dict.fromkeys(signed(text))
+    for word in _CAMEL_WORD.findall(f"{path} {text}"):
+        found.update(dict.fromkeys(part.lower() for part in camel_parts(word)))
+    runs = [" ".join(pairs(run)) for run in unspaced_runs(f"{path} {text}")]
+    return "\n".join([path_words(path), " ".join(found), *runs])[:_WORDS_MAX_CHARS]

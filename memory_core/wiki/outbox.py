@@ -1,0 +1,239 @@
+"""Putting promised files on disk, one by one, so that a crash at any step loses nothing.
+
+For row number n of the outbox the new bytes are written to `.t-n`, synced, renamed to `.x-n` (which is
+therefore always a whole file), and exchanged with the page's file; then `.x-n` holds what was there
+before. If that is a state that the writer itself made, it is deleted. If not, somebody edited the page: the
+bytes are handed back and `.x-n` stays until they are committed as a version of their own; their row then
+promises exactly these bytes, and the next pass exchanges them back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from memory_core import limits
+from memory_core.errors import Invalid
+from memory_core.wiki.exchange import Blocked, Hook, directory, put_new, read_plain, swap, write_synced
+from memory_core.wiki.layout import TEMPORARY, parts_of
+
+logger = logging.getLogger(__name__)
+
+#: How often a file that comes and goes under our hands is tried.
+_TRIES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """One promised file: `file` (relative to the wiki root) is to hold bytes of hash `sha256`, or to go away (None).
+
+    `content` are those bytes, except for a version that came from outside with a secret in it: of
+    such a one only the redacted text is kept, the true bytes lie in `.x-<seq>`.
+    """
+
+    seq: int
+    file: str
+    #: Hex SHA-256 of each state that the writer made.
+    expected: frozenset[str]
+    sha256: bytes | None
+    content: bytes | None
+    #: A file to be made beside it if missing: its name relative to the wiki root, its bytes.
+    meta: tuple[str, bytes] | None = None
+
+
+class Result(StrEnum):
+    #: The file is as promised.
+    INSTALLED = "installed"
+    #: Bytes that the writer did not make were there; nothing of them is lost.
+    FOUND = "found"
+    #: A symbolic link, a directory or the system stood in the way; to be tried again later.
+    BLOCKED = "blocked"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    order: Order
+    result: Result
+    #: What is on disk now (None: no file), or what was found.
+    sha256: bytes | None = None
+    #: The found bytes, at most `EXTERNAL_FILE_MAX_BYTES` of them.
+    found: bytes = b""
+    reason: str = ""
+
+
+class Installer:
+    """The file side of the outbox: knows the wiki root, no database."""
+
+    def __init__(self, root: Path, *, hook: Hook = lambda _step: None) -> None:
+        self._root = root
+        self._hook = hook
+
+    def install(self, orders: Iterable[Order]) -> list[Outcome]:
+        """Carry out each order; one that cannot be carried out is `BLOCKED` and holds no other one up."""
+        return [self._install(order) for order in orders]
+
+    def _install(self, order: Order) -> Outcome:
+        try:
+            parts = parts_of(order.file)
+            if order.meta is not None and order.sha256 is not None:
+                self._make_meta(*order.meta)
+            with directory(self._root, parts[:-1], create=order.sha256 is not None) as folder:
+                return _Step(order, parts[-1], folder, self._hook).run()
+        except FileNotFoundError:
+            # Only a deletion does not make its folder.
+            return Outcome(order=order, result=Result.INSTALLED)
+        except (Blocked, Invalid, OSError) as error:
+            logger.error(
+                "a page's file could not be put in place; it is tried again later",
+                extra={"action": "wiki_install_blocked", "file": order.file, "reason": str(error)},
+            )
+            return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
+
+    def _make_meta(self, file: str, content: bytes) -> None:
+        parts = parts_of(file)
+        with directory(self._root, parts[:-1], create=True) as folder:
+            if read_plain(parts[-1], folder, 0) is not None:
+                return
+            draft = TEMPORARY[0] + "meta"
+            write_synced(draft, content, folder)
+            put_new(draft, parts[-1], folder)
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+            os.fsync(folder)
+
+    def leftovers(self) -> list[str]:
+        """Temporary files below the root, relative to it; symbolic links are not followed."""
+        return sorted(
+            str((Path(folder) / name).relative_to(self._root))
+            for folder, _, names in os.walk(self._root)
+            for name in names
+            if name.startswith(TEMPORARY)
+        )
+
+    def hash_of(self, file: str) -> bytes | None:
+        """The SHA-256 of a file, None if there is none or it is no plain file."""
+        parts = parts_of(file)
+        try:
+            with directory(self._root, parts[:-1], create=False) as folder:
+                state = read_plain(parts[-1], folder, 0)
+        except (FileNotFoundError, Blocked):
+            return None
+        return None if state is None else state[0]
+
+    def discard(self, file: str) -> None:
+        """Delete a leftover whose bytes are known to be kept elsewhere."""
+        parts = parts_of(file)
+        with directory(self._root, parts[:-1], create=False) as folder, suppress(FileNotFoundError):
+            os.unlink(parts[-1], dir_fd=folder)
+
+
+class _Step:
+    """One order in its open folder."""
+
+    def __init__(self, order: Order, name: str, folder: int, hook: Hook) -> None:
+        self._order = order
+        self._name = name
+        self._folder = folder
+        self._hook = hook
+        self._draft = f"{TEMPORARY[0]}{order.seq}"
+        self._taken = f"{TEMPORARY[1]}{order.seq}"
+        self._spare = f"{TEMPORARY[1]}{order.seq}-old"
+
+    def run(self) -> Outcome:
+        is_staged = False
+        for leftover in (self._taken, self._spare):
+            state = read_plain(leftover, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+            if state is None:
+                continue
+            if state[0] == self._order.sha256 and not is_staged:
+                os.rename(leftover, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+                is_staged = True
+            elif not self._is_ours(state[0]):
+                return self._found(state)
+            else:
+                self._unlink(leftover)
+        current = read_plain(self._name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        if current is not None and not self._is_ours(current[0]):
+            return self._found(current)
+        if self._order.sha256 is None:
+            return self._remove(current is not None)
+        if current is not None and current[0] == self._order.sha256:
+            if is_staged:
+                self._unlink(self._taken)
+            return self._done(current[0])
+        return self._put(is_staged)
+
+    def _put(self, is_staged: bool) -> Outcome:
+        promised = self._order.sha256 if is_staged else self._stage()
+        for _ in range(_TRIES):
+            self._hook("link")
+            if put_new(self._taken, self._name, self._folder):
+                self._sync()
+                self._unlink(self._taken)
+                return self._done(promised)
+            self._hook("exchange")
+            try:
+                swap(self._taken, self._name, self._folder, self._spare)
+            except FileNotFoundError:
+                continue  # it was there for the link and is gone for the exchange
+            self._sync()
+            return self._look_at_taken(promised)
+        raise Blocked(f"{self._name!a} comes and goes too fast")
+
+    def _stage(self) -> bytes:
+        content = self._order.content or b""
+        self._hook("write")
+        write_synced(self._draft, content, self._folder)
+        self._hook("stage")
+        os.rename(self._draft, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        return hashlib.sha256(content).digest()
+
+    def _look_at_taken(self, promised: bytes | None) -> Outcome:
+        self._hook("look")
+        try:
+            taken = read_plain(self._taken, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        except Blocked:
+            # Somebody put a link or a folder there at that very moment: it goes back as it was.
+            swap(self._taken, self._name, self._folder, self._spare)
+            raise
+        if taken is not None and taken[0] != promised and not self._is_ours(taken[0]):
+            return self._found(taken)
+        self._unlink(self._taken)
+        return self._done(promised)
+
+    def _remove(self, is_there: bool) -> Outcome:
+        if is_there:
+            self._hook("take")
+            with suppress(FileNotFoundError):
+                os.rename(self._name, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            self._sync()
+            taken = read_plain(self._taken, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+            if taken is not None and not self._is_ours(taken[0]):
+                return self._found(taken)
+            self._unlink(self._taken)
+        return self._done(None)
+
+    def _is_ours(self, sha256: bytes) -> bool:
+        return sha256 == self._order.sha256 or sha256.hex() in self._order.expected
+
+    def _sync(self) -> None:
+        self._hook("sync")
+        os.fsync(self._folder)
+
+    def _unlink(self, name: str) -> None:
+        self._hook("unlink")
+        with suppress(FileNotFoundError):
+            os.unlink(name, dir_fd=self._folder)
+
+    def _found(self, state: tuple[bytes, bytes]) -> Outcome:
+        return Outcome(order=self._order, result=Result.FOUND, sha256=state[0], found=state[1])
+
+    def _done(self, sha256: bytes | None) -> Outcome:
+        self._hook("done")
+        return Outcome(order=self._order, result=Result.INSTALLED, sha256=sha256)

@@ -1,0 +1,226 @@
+"""Writing and deleting pages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
+from memory_core.commands.pages import DeletePage, WritePage
+from memory_core.domain.command import Refusal
+from tests.books import Books
+
+
+@pytest.fixture
+def books(tmp_path: Path) -> Generator[Books]:
+    made = Books(tmp_path)
+    yield made
+    made.close()
+
+
+def page(path: str | None = "notes/a.md", body: str = "# Title\ntext\n", **more: object) -> WritePage:
+    return WritePage(workspace="default", project="alpha", path=path, body=body, **more)  # type: ignore[arg-type]
+
+
+def latest(books: Books, path: str = "notes/a.md"):
+    rows = books.query(
+        "SELECT p.*, v.title, v.kind, v.tier, v.tags, v.content, v.body_start, v.supersedes, v.sha256 FROM pages p"
+        " JOIN page_versions v ON v.id = p.version_id WHERE p.tombstoned_at IS NULL AND p.path = ?",
+        path,
+    )
+    assert len(rows) == 1
+    return rows[0]
+
+
+def test_a_written_page_has_its_row_its_index_and_the_promise_of_its_file(books: Books):
+    answer = books.apply(page(body="# Zebra crossing\nLook left.\n"))
+
+    row = latest(books)
+    assert answer["index_status"] == "indexed"
+    assert answer["changed"] is True
+    assert (row["title"], row["kind"], row["tier"]) == ("Zebra crossing", "note", "semantic")
+    assert (
+        books.query("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'zebra'")[0]["rowid"] == row["number"]
+    )
+    promised = books.query("SELECT * FROM file_outbox")
+    assert [(r["file"], json.loads(r["expected"]), r["sha256"]) for r in promised] == [
+        ("default/alpha/notes/a.md", ["absent"], row["sha256"])
+    ]
+
+
+def test_the_same_page_written_twice_makes_one_version(books: Books):
+    first = books.apply(page(tags=("b", "a")))
+    again = books.apply(page(tags=("b", "a")))
+
+    assert again == {**first, "changed": False}
+    assert len(books.query("SELECT * FROM page_versions")) == 1
+
+
+def test_a_new_version_supersedes_the_old_one_and_keeps_what_was_counted(books: Books):
+    first = books.apply(page())
+    books.query("UPDATE pages SET access_count = 7, salience = 1.5")
+    second = books.apply(page(body="# Title\nother words\n"))
+
+    row = latest(books)
+    assert first["page_id"] == second["page_id"]
+    assert first["version_id"] != second["version_id"]
+    assert (row["access_count"], row["salience"]) == (7, 1.5)
+    assert len(books.query("SELECT * FROM page_versions WHERE superseded_at IS NULL")) == 1
+    assert row["supersedes"] is not None
+    assert books.query("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'text'") == []
+
+
+def test_another_spelling_of_a_path_is_the_same_page(books: Books):
+    first = books.apply(page("notes/R\u00e9sum\u00e9.md"))
+    second = books.apply(page("NOTES/Re\u0301sume\u0301", "# Other\n"))
+
+    assert second["page_id"] == first["page_id"]
+    assert second["path"] == "notes/R\u00e9sum\u00e9.md"
+
+
+def test_two_projects_do_not_share_a_path(books: Books):
+    books.apply(page())
+    books.apply(WritePage(workspace="default", project="beta", path="notes/a.md", body="# Beta\n"))
+
+    assert len(books.query("SELECT * FROM pages")) == 2
+    scopes = [r["scope"] for r in books.query("SELECT scope FROM pages_fts")]
+    assert len(set(scopes)) == 2
+
+
+def test_what_is_not_said_is_kept_from_the_version_before(books: Books):
+    books.apply(page(title="Old title", tier="procedural", tags=("x",), pinned=True))
+    books.apply(page(body="no heading here\n"))
+
+    row = latest(books)
+    assert (row["title"], row["tier"], json.loads(row["tags"]), row["pinned"]) == (
+        "Old title",
+        "procedural",
+        ["x"],
+        1,
+    )
+
+
+def test_a_persons_own_front_matter_keys_survive_a_rewrite_in_their_order(books: Books):
+    books.apply(page(body="---\naliases: [one]   # mine\ntitle: Mine\nzeta:\n  - 1\n---\nbody\n"))
+    books.apply(page(body="new body\n", tags=("t",)))
+
+    assert latest(books)["content"] == (
+        "---\naliases: [one]   # mine\ntitle: Mine\nzeta:\n  - 1\ntier: semantic\ntags: [t]\n---\nnew body\n"
+    )
+
+
+def test_a_write_against_an_old_version_is_a_conflict(books: Books):
+    first = books.apply(page())
+    books.apply(page(body="# Title\nsecond\n"))
+
+    answer = books.apply(page(body="# Title\nthird\n", base_version=first["version_id"]))
+
+    assert isinstance(answer, Refusal)
+    assert answer.code == "conflict"
+    assert len(books.query("SELECT * FROM page_versions")) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "code"),
+    [
+        ({"path": "../a.md"}, "invalid"),
+        ({"path": "/etc/passwd"}, "invalid"),
+        ({"path": "notes/.hidden"}, "invalid"),
+        ({"path": "index.md"}, "invalid"),
+        ({"path": "_meta.md"}, "invalid"),
+        ({"path": "log-2031-05.md"}, "invalid"),
+        ({"tier": "eternal"}, "invalid"),
+        ({"expires_at": "soon"}, "invalid"),
+        ({"tags": ("x" * 99,)}, "invalid"),
+        ({"base_version": "nonsense"}, "invalid"),
+        ({"body": "---\na: &b 1\nc: *b\n---\n"}, "invalid"),
+        ({"body": "---\ntier: eternal\n---\n"}, "invalid"),
+        ({"body": "x" * (1024 * 1024 + 1)}, "invalid"),
+    ],
+)
+def test_what_cannot_be_a_page_is_refused_and_makes_no_project(
+    books: Books, fields: dict[str, object], code: str
+):
+    answer = books.apply(page(**fields))  # type: ignore[arg-type]
+
+    assert isinstance(answer, Refusal)
+    assert answer.code == code
+    assert books.query("SELECT * FROM projects") == []
+
+
+def test_a_page_that_is_to_expire_says_so_in_its_file(books: Books):
+    books.apply(page(expires_at="2031-05-01"))
+
+    assert 'expires_at: "2031-05-01T23:59:59.999999Z"' in latest(books)["content"]
+    assert latest(books)["expires_at"] == 1_935_446_399_999_999
+
+
+def test_titles_that_leave_no_name_become_twelve_pages(books: Books):
+    titles = [
+        "\u65e5\u672c\u8a9e\u30c9\u30ad\u30e5\u30e1\u30f3\u30c8",
+        "\uc778\uc99d \uc544\ud0a4\ud14d\ucc98",
+        "\U0001f680\U0001f680",
+        "\U0001f680",
+        "...",
+        "",
+        "CON",
+        "../../etc/passwd",
+        "a/b: c",
+        "x" * 300,
+        "React \ud55c\uae00 Guide",
+        "Cool trick \U0001f600",
+    ]
+    for number, title in enumerate(titles):
+        books.apply(page(None, f"number {number}", title=title))
+    books.install()
+
+    assert len(books.files()) == len(titles)
+    assert not any(part.startswith(".") for file in books.files() for part in file.split("/"))
+
+
+def test_the_same_title_twice_is_one_page(books: Books):
+    first = books.apply(page(None, "one", title="Cool trick \U0001f600"))
+    again = books.apply(page(None, "two", title="Cool trick \U0001f600"))
+
+    assert first["page_id"] == again["page_id"]
+
+
+def test_a_deleted_page_is_gone_from_table_index_and_disk(books: Books):
+    books.apply(page())
+    books.install()
+
+    answer = books.apply(DeletePage(workspace="default", project="alpha", path="NOTES/A"))
+    books.install()
+
+    assert answer == {"path": "notes/a.md", "deleted": True, "existed": True}
+    assert books.query("SELECT * FROM pages WHERE tombstoned_at IS NULL") == []
+    assert books.query("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'title'") == []
+    assert books.files() == {}
+    assert books.query("SELECT * FROM file_outbox") == []
+
+
+def test_deleting_what_is_not_there_is_no_error(books: Books):
+    gone = DeletePage(workspace="default", project="alpha", path="notes/a.md")
+
+    assert books.apply(gone) == {"path": "notes/a.md", "deleted": True, "existed": False}
+
+
+def test_a_page_written_again_after_its_deletion_is_another_page(books: Books):
+    first = books.apply(page())
+    books.apply(DeletePage(workspace="default", project="alpha", path="notes/a.md"))
+    second = books.apply(page())
+    books.install()
+
+    assert first["page_id"] != second["page_id"]
+    assert list(books.files()) == ["default/alpha/notes/a.md"]
+
+
+def test_the_audit_log_names_who_did_what_without_any_text(books: Books):
+    books.apply(page(body="# Secret plan\n"), principal="bob")
+    books.apply(DeletePage(workspace="default", project="alpha", path="notes/a.md"), principal="bob")
+
+    rows = books.query("SELECT * FROM audit_log ORDER BY seq")
+    assert [(r["op"], r["principal"]) for r in rows] == [("create_page", "bob"), ("delete_page", "bob")]
+    assert "Secret" not in "".join(r["detail"] for r in rows)
