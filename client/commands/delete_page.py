@@ -1,0 +1,25 @@
+"""`memoryd delete-page`: tombstone a page after showing it."""
+
+from __future__ import annotations
+
+import click
+
+from client.output import emit, json_option, scope_options, visible
+from client.server import Server
+from client.settings import load
+
+
+@click.command()
+@click.argument("path")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@scope_options
+@json_option
+def command(path: str, yes: bool, workspace: str | None, project: str | None, as_json: bool) -> None:
+    """Delete the page at PATH. Its history is kept; its file goes away."""
+    server = Server(load())
+    if not yes:
+        page = server.tool("memory_read_page", path=path, workspace=workspace, project=project)
+        click.echo(f"{page['path']}: {visible(page['title'])} ({len(page['body'])} characters)", err=True)
+        click.confirm("Delete it?", abort=True, err=True)
+    result = server.tool("memory_delete_page", path=path, workspace=workspace, project=project)
+    emit(result, as_json=as_json, text=lambda: click.echo(f"Deleted {result.get('path', path)}"))

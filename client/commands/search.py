@@ -1,0 +1,64 @@
+"""`memoryd search`: find pages (and, where no page matches, raw observations)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from client.output import emit, json_option, scope_options, visible
+from client.server import Server
+from client.settings import load
+
+
+@click.command()
+@click.argument("query", nargs=-1, required=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 100), default=10, show_default=True)
+@click.option("--everywhere", is_flag=True, help="Search all projects.")
+@click.option("--explain", is_flag=True, help="Show how each hit was found.")
+@scope_options
+@json_option
+def command(
+    query: tuple[str, ...],
+    limit: int,
+    everywhere: bool,
+    explain: bool,
+    workspace: str | None,
+    project: str | None,
+    as_json: bool,
+) -> None:
+    """Search the memory for QUERY. No character in it is special."""
+    answer = Server(load()).tool(
+        "memory_query",
+        query=" ".join(query),
+        limit=limit,
+        workspace=workspace,
+        project=project,
+        **({"global": True} if everywhere else {}),
+        explain=explain or None,
+    )
+    emit(answer, as_json=as_json, text=lambda: _print(answer))
+
+
+def _print(answer: dict[str, Any]) -> None:
+    hits = answer.get("hits", [])
+    for hit in hits:
+        where = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
+        click.secho(f"{visible(hit.get('title') or hit['path'])}", bold=True)
+        click.echo(f"  {where}:{visible(hit['path'])}  {hit.get('date', '')}")
+        click.echo(f"  {_marked(hit.get('snippet', ''))}\n")
+    raw = answer.get("raw_hits", [])
+    if raw and not hits:
+        click.echo("No page matches; these observations do:\n")
+    for hit in raw:
+        click.echo(f"  {hit.get('kind', '')}  {visible(hit.get('title', ''))}")
+        click.echo(f"  {_marked(hit.get('snippet', ''))}\n")
+    if not hits and not raw:
+        click.echo(answer.get("hint") or "Nothing found.")
+
+
+def _marked(snippet: str) -> str:
+    flat = " ".join(visible(snippet).split())
+    return flat.replace("<mark>", click.style("", bold=True, reset=False)).replace(
+        "</mark>", click.style("", reset=True)
+    )

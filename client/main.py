@@ -1,0 +1,42 @@
+"""The `memoryd` command. A subcommand's module is imported only when it is asked for: hooks run on every keystroke of an agent."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import sys
+from typing import Any
+
+import click
+
+import client.commands
+from client.output import fail
+from client.server import ServerError
+
+
+class Commands(click.Group):
+    """Finds each subcommand in `client/commands/<name>.py`."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  (click calls it so)
+        found = (module.name for module in pkgutil.iter_modules(client.commands.__path__))
+        return sorted(name.replace("_", "-") for name in found if not name.startswith("_"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        return importlib.import_module(f"client.commands.{cmd_name.replace('-', '_')}").command
+
+
+@click.command(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="memoryd")
+def cli() -> None:
+    """Long-term memory for coding agents."""
+
+
+def main(arguments: list[str] | None = None) -> Any:
+    """Run the command line; errors of the server become one sentence and an exit code."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        return cli(arguments, prog_name="memoryd")
+    except ServerError as error:
+        fail(error, as_json="--json" in arguments)
