@@ -1,0 +1,207 @@
+"""A whole memoryd in a directory of its own: started as `memoryd up` starts it, watched and killed by pid."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+#: What tells a process of the tree from the others, in its command line.
+MARKS = {
+    "supervisor": "workers.supervisor",
+    "broker": "valkey-server",
+    "writer": "workers.writer",
+    "web": "web.gunicorn_conf",
+    "pool": "workers.pool",
+    "beat": "workers.beat",
+}
+
+
+def free_port() -> int:
+    """A loopback port that is free together with the next one (the probes')."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
+def wait_until(what: Callable[[], Any], *, seconds: float, saying: str) -> Any:
+    """Poll until `what` answers something true; fails with `saying` after `seconds`."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = what()
+        if found:
+            return found
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {saying}")
+
+
+class Running:
+    """One stack. `with Running(tmp_path) as memoryd: memoryd.post(...)`."""
+
+    def __init__(
+        self, home: Path, *, environ: Mapping[str, str] | None = None, port: int | None = None
+    ) -> None:
+        self.home = home
+        self.data_dir = home / "data"
+        self.port = port or free_port()
+        self.environ = {
+            "PATH": os.environ["PATH"],
+            "HOME": str(home),
+            "PYTHONPATH": str(ROOT),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "MEMORYD_DATA_DIR": str(self.data_dir),
+            "MEMORYD_PORT": str(self.port),
+            "MEMORYD_FREE_DISK_MIN_BYTES": str(1024 * 1024),
+            **(environ or {}),
+        }
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Running:
+        try:
+            return self.start()
+        except BaseException:
+            self.stop()
+            raise
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    def start(self, *, ready: bool = True) -> Running:
+        self.home.mkdir(parents=True, exist_ok=True)
+        log = (self.home / "terminal.log").open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "workers.supervisor"],
+            env=self.environ,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        if ready:
+            self.wait_ready()
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM and wait; whatever is left after that is killed, by pid."""
+        if self.process is None:
+            return
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(40)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait(10)
+        for pids in self.pids().values():
+            for pid in pids:
+                os.kill(pid, signal.SIGKILL)
+        self.process = None
+
+    # --- processes ---
+
+    def pids(self) -> dict[str, list[int]]:
+        """Living processes of this data directory by role; found by their environment, so orphans too."""
+        mine: dict[str, list[int]] = {}
+        needle = f"MEMORYD_DATA_DIR={self.data_dir}\0".encode()
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdigit() or int(entry.name) == os.getpid():
+                continue
+            try:
+                if needle not in (entry / "environ").read_bytes() + b"\0":
+                    continue
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                if (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                    continue
+            except (OSError, IndexError):
+                continue
+            role = next((name for name, mark in MARKS.items() if mark in line), "other")
+            mine.setdefault(role, []).append(int(entry.name))
+        return mine
+
+    def kill(self, role: str, number: int = signal.SIGKILL) -> list[int]:
+        """Send a signal to every process of a role; their pids."""
+        pids = self.pids().get(role, [])
+        for pid in pids:
+            try:
+                os.kill(pid, number)
+            except ProcessLookupError:
+                pass
+        return pids
+
+    # --- requests ---
+
+    @property
+    def token(self) -> str:
+        return (self.data_dir / "token").read_text().strip()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def wait_ready(self, seconds: float = 30.0) -> None:
+        wait_until(self.is_ready, seconds=seconds, saying=f"ready; terminal: {self.terminal()[-2000:]}")
+
+    def is_ready(self) -> bool:
+        try:
+            return self.request("GET", "/readyz", port=self.port + 1)[0] == 200
+        except OSError:
+            return False
+
+    def terminal(self) -> str:
+        return (self.home / "terminal.log").read_text(errors="replace")
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        port: int | None = None,
+        headers: Mapping[str, str] | None = None,
+        seconds: float = 15.0,
+    ) -> tuple[int, Any]:
+        """Status and answer (parsed where it is JSON); `OSError` where there was none."""
+        connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=seconds)
+        given = {"Authorization": f"Bearer {self.token}"} if port is None else {}
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        if data is not None:
+            given["Content-Type"] = "application/json"
+        try:
+            connection.request(method, path, body=data, headers={**given, **(headers or {})})
+            response = connection.getresponse()
+            raw = response.read()
+        except http.client.HTTPException as error:
+            raise ConnectionError(str(error)) from error
+        finally:
+            connection.close()
+        try:
+            return response.status, json.loads(raw)
+        except ValueError:
+            return response.status, raw.decode(errors="replace")
+
+    def hook(
+        self, event: str, *, client: str = "claude-code", query: str = "", **payload: Any
+    ) -> tuple[int, Any]:
+        return self.request("POST", f"/hook?agent={client}&event={event}{query}", payload)
+
+    def tool(self, name: str, **arguments: Any) -> Any:
+        status, answer = self.request("POST", f"/api/v1/tools/{name}", arguments)
+        assert status == 200, (status, answer)
+        return answer
