@@ -18,11 +18,13 @@ class NoAnswer(Exception):
 
 
 class Answer:
-    __slots__ = ("body", "retry_after", "status")
+    __slots__ = ("body", "link", "retry_after", "status")
 
-    def __init__(self, status: int, body: bytes, retry_after: float | None) -> None:
+    def __init__(self, status: int, body: bytes, retry_after: float | None, link: str = "") -> None:
         self.status = status
         self.body = body
+        #: The `Link` header of a list that goes on.
+        self.link = link
         #: Seconds, as the server asks.
         self.retry_after = retry_after
 
@@ -45,7 +47,8 @@ def request(
                 connection.request(method, parts.path.rstrip("/") + path, body=body, headers=headers)
                 response = connection.getresponse()
                 data = _read(response, deadline)
-                return Answer(response.status, data, _seconds(response.getheader("Retry-After")))
+                retry_after = _seconds(response.getheader("Retry-After"))
+                return Answer(response.status, data, retry_after, response.getheader("Link") or "")
             finally:
                 connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:

@@ -14,7 +14,6 @@ from client.changes import FileChange, read_text
 from client.installers import Installer, Place, installers
 from client.launcher import launcher_path, script
 from memory_core.agents import client_named
-from memory_core.config import default_data_dir
 from memory_core.errors import Invalid
 from memory_core.registry import discover
 
@@ -113,9 +112,7 @@ def _config_file(place: Place) -> Path:
 
 def _default_token_file(place: Place) -> Path:
     named = place.environ.get("MEMORYD_TOKEN_FILE")
-    environ = {**place.environ, "HOME": str(place.home)}
-    data_dir = place.environ.get("MEMORYD_DATA_DIR") or default_data_dir(environ)
-    return Path(named) if named else Path(data_dir) / "token"
+    return Path(named or settings.default_token_file({**place.environ, "HOME": str(place.home)}))
 
 
 def _values(path: Path, text: str | None) -> dict[str, str]:

@@ -1,12 +1,12 @@
-"""Talking to a memoryd server over HTTP, with the standard library only."""
+"""Talking to a memoryd server as a person does: tools, lists, and errors that end a command."""
 
 from __future__ import annotations
 
-import http.client
 import json
 from typing import Any
-from urllib.parse import quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode
 
+from client import gate
 from client.settings import ClientSettings
 
 
@@ -27,7 +27,7 @@ class ServerError(Exception):
 
 
 class Server:
-    """One server, reached with one token. A connection per request: a command asks once or twice."""
+    """One server, reached with one token."""
 
     def __init__(self, settings: ClientSettings, *, seconds: float = 15.0) -> None:
         self._settings = settings
@@ -45,32 +45,23 @@ class Server:
     def page(self, path: str, **query: Any) -> tuple[Any, str | None]:
         """One page of a list and the path of the next one (None at the end)."""
         given = {key: str(value) for key, value in query.items() if value is not None}
-        answer, headers = self.request("GET", path + ("?" + urlencode(given) if given else ""))
-        return answer, _next_page(headers.get("Link", ""))
+        answer, link = self.request("GET", path + ("?" + urlencode(given) if given else ""))
+        return answer, _next_page(link)
 
-    def request(self, method: str, path: str, body: Any = None) -> tuple[Any, Any]:
-        """Send one request: the parsed JSON answer and its headers, or `ServerError`."""
-        parts = urlsplit(self.url)
-        secure = parts.scheme == "https"
-        connect = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-        connection = connect(parts.hostname or "127.0.0.1", parts.port, timeout=self._seconds)
-        headers = {"Authorization": f"Bearer {self._settings.token()}", "Accept": "application/json"}
-        data = None
-        if body is not None:
-            data = json.dumps(body).encode()
-            headers["Content-Type"] = "application/json"
+    def request(self, method: str, path: str, body: Any = None) -> tuple[Any, str]:
+        """Send one request: the parsed JSON answer and its `Link` header, or `ServerError`."""
+        data = None if body is None else json.dumps(body).encode()
+        token = self._settings.token()
         try:
-            connection.request(method, parts.path + path, body=data, headers=headers)
-            response = connection.getresponse()
-            raw = response.read()
-        except (OSError, http.client.HTTPException) as error:
+            answer = gate.request(
+                method, self.url, path, token=token, timeout_seconds=self._seconds, body=data
+            )
+        except gate.NoAnswer as error:
             raise ServerError(
                 f"no answer from {self.url} ({error}); is it running? start it with: memoryd up",
                 code="unreachable",
             ) from error
-        finally:
-            connection.close()
-        return _answer(raw, response.status), response.headers
+        return _answer(answer.body, answer.status), answer.link
 
 
 def _answer(raw: bytes, status: int) -> Any:

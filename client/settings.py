@@ -67,6 +67,13 @@ def state_dir_of(environ: dict[str, str]) -> str:
     return os.path.join(base, "memoryd")
 
 
+def default_token_file(environ: dict[str, str]) -> str:
+    """Where a server on this machine keeps its token: in its data directory."""
+    base = environ.get("XDG_DATA_HOME") or os.path.join(home_of(environ), ".local", "share")
+    data_dir = environ.get("MEMORYD_DATA_DIR") or os.path.join(base, "memoryd", "data")
+    return os.path.join(data_dir, "token")
+
+
 def load(environ: dict[str, str] | None = None) -> ClientSettings:
     """Never raises: a hook must go on without a usable file, and `problem` says what was wrong."""
     environ = dict(os.environ) if environ is None else environ
@@ -77,7 +84,7 @@ def load(environ: dict[str, str] | None = None) -> ClientSettings:
     return ClientSettings(
         url=plain_url(environ.get("MEMORYD_URL") or values.get("url") or DEFAULT_URL),
         token=environ.get("MEMORYD_TOKEN") or ("" if from_environment else values.get("token", "")),
-        token_file=from_environment or values.get("token_file", ""),
+        token_file=from_environment or values.get("token_file") or default_token_file(environ),
         # Without a key of its own the client still redacts; its markers then link nothing.
         redaction_key=key or os.urandom(32),
         state_dir=values.get("state_dir") or state_dir_of(environ),
