@@ -1,0 +1,65 @@
+"""A home directory with an awkward name, a gate to speak to, and a spool to fill."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from client.settings import ClientSettings
+from client.spool import Entry, Spool
+from tests.client.gate_server import Gate, running_gate
+
+NOW_US = 1_780_000_000_000_000
+
+
+@pytest.fixture
+def gate() -> Iterator[Gate]:
+    with running_gate() as running:
+        yield running
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    home = tmp_path / "ada lovelace's Проект № 1 $HOME"
+    home.mkdir()
+    return home
+
+
+@pytest.fixture
+def settings_of(home: Path) -> Callable[..., ClientSettings]:
+    def make(url: str = "http://127.0.0.1:9") -> ClientSettings:
+        return ClientSettings(
+            url=url,
+            token="of-the-test",
+            token_file="",
+            redaction_key=b"k" * 32,
+            state_dir=str(home / ".local/state/memoryd"),
+            config_file="",
+        )
+
+    return make
+
+
+@pytest.fixture
+def spool(home: Path) -> Spool:
+    return Spool(str(home / ".local/state/memoryd/spool"))
+
+
+@pytest.fixture
+def spooled(spool: Spool) -> Callable[..., list[Entry]]:
+    """Put `count` events into the spool."""
+
+    def fill(count: int, *, now_us: int | None = None) -> list[Entry]:
+        import time
+
+        start = time.time_ns() // 1000 if now_us is None else now_us
+        return [
+            spool.add(
+                query=f"event=Stop&agent=codex&n={n}", body={"n": n}, now_us=start + n * 1000, seq=n + 1
+            )
+            for n in range(count)
+        ]
+
+    return fill
