@@ -113,6 +113,7 @@ class Replies:
             self._waiters.discard(waiter)
 
     def close(self, timeout: float = 2.0) -> None:
+        """Ask the thread to end, and wait for it that long; it looks about once a second."""
         self._closing.set()
         thread = self._thread
         if thread is not None:
@@ -155,10 +156,10 @@ class Replies:
                 self._on_ids(message["data"])
 
     def _on_subscribed(self) -> None:
-        self._subscribed.set()
         with self.lock:
             for waiter in self._waiters:
                 waiter.wake()
+        self._subscribed.set()
 
     def _on_ids(self, data: bytes) -> None:
         ids = {data[at : at + ID_BYTES] for at in range(0, len(data), ID_BYTES)}
