@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from redis import Redis
 from redis.exceptions import RedisError
 
 from memory_core import limits
@@ -153,9 +154,7 @@ def test_a_read_only_broker_keeps_nothing(ends: SimpleNamespace):
 def test_a_broker_busy_with_a_script_keeps_nothing(ends: SimpleNamespace, broker: Broker):
     ends.client.config_set("busy-reply-threshold", 1)
     with admission_client(broker.url) as other:
-        thread = threading.Thread(
-            target=lambda: pytest.raises(RedisError, other.eval, "while true do end", 0)
-        )
+        thread = threading.Thread(target=_run_until_killed, args=(other,))
         thread.start()
         until(lambda: _is_busy(ends))
         try:
@@ -166,6 +165,11 @@ def test_a_broker_busy_with_a_script_keeps_nothing(ends: SimpleNamespace, broker
             thread.join()
             ends.client.config_set("busy-reply-threshold", 5000)
     assert ends.client.xlen(ends.keys.commands) == 0
+
+
+def _run_until_killed(client: Redis) -> None:
+    with pytest.raises(RedisError):
+        client.eval("while true do end", 0)
 
 
 def _is_busy(ends: SimpleNamespace) -> bool:

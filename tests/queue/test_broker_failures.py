@@ -6,16 +6,17 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from memory_core import limits
+from memory_core.domain.command import Envelope
 from memory_core.errors import OutcomeUnknown, Unavailable
 from tests.queue.broker import Broker, until
-from tests.queue.conftest import make_envelope
+from tests.queue.conftest import disk_of, make_envelope
 from workers.queue.connect import admission_client
 
 #: What a busy machine may add to a timeout.
@@ -31,9 +32,10 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.close()
 
 
-def seconds_of(act: Callable[[], object]) -> float:
+def seconds_until_refused(ends: SimpleNamespace, error: type[Exception], envelope: Envelope) -> float:
     started = time.monotonic()
-    act()
+    with pytest.raises(error):
+        ends.queue.append([envelope])
     return time.monotonic() - started
 
 
@@ -47,7 +49,7 @@ def test_a_stopped_broker_leaves_the_outcome_unknown_and_then_takes_effect_once(
     envelope = make_envelope()
     broker.stop()
 
-    took = seconds_of(lambda: pytest.raises(OutcomeUnknown, ends.queue.append, [envelope]))
+    took = seconds_until_refused(ends, OutcomeUnknown, envelope)
 
     assert took < limits.BROKER_APPEND_SECONDS + SLACK_SECONDS
     broker.resume()
@@ -65,7 +67,7 @@ def test_a_dead_broker_is_told_at_once_and_found_again(
         ends.queue.append([make_envelope()])
     broker.kill()
 
-    took = seconds_of(lambda: pytest.raises(Unavailable, ends.queue.append, [make_envelope()]))
+    took = seconds_until_refused(ends, Unavailable, make_envelope())
 
     assert took < limits.BROKER_CONNECT_SECONDS + SLACK_SECONDS
     broker.start()
@@ -99,6 +101,22 @@ def test_large_bodies_stay_when_the_outcome_is_unknown(broker: Broker, ends: Sim
 
     until(lambda: ends.client.xlen(ends.keys.commands) == 2)
     assert [entry.envelope for entry in ends.reader.read(10, 0)][1] == envelope
+
+
+def test_a_large_body_is_not_left_behind_when_nothing_was_kept(broker: Broker, ends: SimpleNamespace):
+    broker.kill()
+
+    with pytest.raises(Unavailable):
+        ends.queue.append([make_envelope(b"x" * (limits.INLINE_COMMAND_MAX_BYTES + 1))])
+
+    assert list(ends.incoming._directory.iterdir()) == []
+
+
+def test_below_the_floor_of_the_disk_the_broker_is_not_even_asked(broker: Broker, end_factory):
+    ends = end_factory(statvfs=disk_of(0))
+    broker.kill()
+
+    assert ends.queue.append([make_envelope()]).refused == "disk"
 
 
 def test_what_was_accepted_survives_the_death_of_the_broker(broker: Broker, ends: SimpleNamespace):

@@ -91,6 +91,29 @@ def test_the_tail_is_kept_between_reads(ends: SimpleNamespace):
     assert [[e.envelope for e in part] for part in parts] == [sent[:2], sent[2:4], sent[4:]]
 
 
+def test_entries_given_back_come_first_and_once(ends: SimpleNamespace):
+    sent = [make_envelope() for _ in range(4)]
+    ends.queue.append(sent)
+    entries = ends.reader.read(3, 0)
+
+    ends.reader.give_back(entries[1:])
+    ends.reader.delete(entries[:1], 1, TOKEN)
+
+    assert [e.envelope for e in ends.reader.read(2, 0)] == sent[1:3]
+    assert [e.envelope for e in ends.reader.read(5, 0)] == sent[3:]
+
+
+def test_a_forgotten_tail_is_fetched_anew_from_the_head(ends: SimpleNamespace):
+    sent = [make_envelope(b"x" * limits.INLINE_COMMAND_MAX_BYTES) for _ in range(20)]
+    ends.queue.append(sent)
+    first = ends.reader.read(500, 0)
+    assert len(first) < len(sent)
+
+    ends.reader.forget_tail()
+
+    assert [e.envelope for e in ends.reader.read(500, 0)] == [e.envelope for e in first]
+
+
 def test_one_read_holds_at_most_four_mebibytes(ends: SimpleNamespace):
     body = b'"' + b"x" * (limits.INLINE_COMMAND_MAX_BYTES - 2) + b'"'
     sent = [make_envelope(body) for _ in range(40)]

@@ -83,7 +83,7 @@ class StreamReader:
         self._client = client
         self._keys = keys
         self._incoming = incoming
-        self._tail: deque[_Waiting] = deque()
+        self._tail: deque[_Waiting | Entry] = deque()
         self._undeleted: set[bytes] = set()
         self._cursor: str | bytes = _HEAD
         self._typical_bytes = _FIRST_GUESS_BYTES
@@ -104,6 +104,10 @@ class StreamReader:
             entries.append(self._load(self._tail[0]))
             self._undeleted.add(self._tail.popleft().stream_id)
         return entries
+
+    def give_back(self, entries: Sequence[Entry]) -> None:
+        """Put entries of the last read, not applied yet, in front of the tail; the next read begins with them."""
+        self._tail.extendleft(reversed(entries))
 
     def forget_tail(self) -> None:
         """Begin at the head again with the next read; at any exception, and with entries not deleted."""
@@ -153,11 +157,14 @@ class StreamReader:
         if not answer:
             return
         [(_, found)] = answer
-        self._tail.extend(_waiting(stream_id, fields) for stream_id, fields in found)
-        self._cursor = self._tail[-1].stream_id
-        self._typical_bytes = max(1, sum(len(entry.raw) for entry in self._tail) // len(self._tail))
+        fetched = [_waiting(stream_id, fields) for stream_id, fields in found]
+        self._tail.extend(fetched)
+        self._cursor = fetched[-1].stream_id
+        self._typical_bytes = max(1, sum(len(entry.raw) for entry in fetched) // len(fetched))
 
-    def _load(self, waiting: _Waiting) -> Entry:
+    def _load(self, waiting: _Waiting | Entry) -> Entry:
+        if isinstance(waiting, Entry):
+            return waiting
         packed = waiting.packed
         try:
             if packed is None:
