@@ -1,0 +1,60 @@
+"""`memoryd demo`: the proof in half a minute."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.panel import Panel
+from rich.progress import Progress
+
+from client import demo
+from client.output import emit, json_option, visible
+from client.settings import load
+
+
+@click.command()
+@json_option
+def command(as_json: bool) -> None:
+    """Feed three recorded sessions of two agents through the real hooks, then search, then hand over.
+
+    The events go into the project `memoryd-demo` of the running server.
+    """
+    console = Console(stderr=as_json)
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task("three sessions, one process per hook", total=21)
+        proof = demo.run(load(), lambda step: progress.update(task, advance=1, description=_told(step)))
+    answer = {
+        "events": proof.events,
+        "seconds": round(proof.seconds, 2),
+        "question": demo.QUESTION,
+        "search": proof.search,
+        "handoff": proof.handoff,
+    }
+    emit(answer, as_json=as_json, text=lambda: _show(console, proof))
+    if not proof.search.get("hits") or not proof.handoff:
+        click.echo("memoryd: the demo did not find what was said; see: memoryd doctor", err=True)
+        sys.exit(1)
+
+
+def _told(step: demo.Step) -> str:
+    return f"{step.client:<12} {step.event}"
+
+
+def _show(console: Console, proof: demo.Proof) -> None:
+    click.echo(f"{proof.events} hook events of two agents, kept and indexed in {proof.seconds:.1f} s.\n")
+    click.echo(f"$ memoryd search --project {demo.PROJECT} {demo.QUESTION!r}\n")
+    for hit in proof.search.get("hits", []):
+        click.secho(f"  {visible(hit['title'])}", bold=True)
+        click.echo(f"    {visible(hit['path'])}")
+        snippet = visible(
+            " ".join(hit.get("snippet", "").replace("<mark>", "").replace("</mark>", "").split())
+        )
+        click.echo(f"    {snippet}\n")
+    click.echo("A new Codex session starts in the same directory. It is handed:\n")
+    if console.is_terminal:
+        console.print(Panel(Markdown(visible(proof.handoff)), title="handoff"))
+    else:
+        click.echo(visible(proof.handoff))
