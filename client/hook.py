@@ -59,7 +59,8 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
     cwd = cwd if isinstance(cwd, str) and cwd else _working_directory()
     state = SessionState(settings.state_dir, client, session or "none")
     seq, given = state.next_seq(now_us)
-    _keep(
+    # What the server knows of this event is what it is asked with later, redacted parts included.
+    kept = _keep(
         spool,
         settings,
         body,
@@ -77,7 +78,7 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
         seq=seq,
     )
     kind = event.replace("-", "").replace("_", "").lower()
-    asked = {"agent": client, "cwd": cwd, "session_id": session}
+    asked = {name: kept[name] for name in ("agent", "cwd", "session_id")}
     answer = _context(kind, spool, settings, state, asked, given=given) if session else ""
     _start_drain(spool, settings)
     return answer
@@ -91,8 +92,8 @@ def _keep(
     *,
     now_us: int,
     seq: int,
-) -> None:
-    """Redact, then spool. Fails closed: without redaction nothing is written."""
+) -> dict[str, str]:
+    """Redact, then spool; returns the redacted `fields`. Fails closed: without redaction nothing is written."""
     from memory_core.redaction.client import redact_json
 
     redacted = redact_json({"body": payloads.pruned(body), "query": fields}, settings.redaction_key)
@@ -100,6 +101,7 @@ def _keep(
     if not isinstance(kept, dict) or not isinstance(kept.get("query"), dict):
         raise payloads.Unreadable("too large to keep")
     spool.add(query=payloads.query(kept["query"]), body=kept["body"], now_us=now_us, seq=seq)
+    return kept["query"]
 
 
 def _context(
