@@ -12,8 +12,6 @@ REQUEST_BODY_MAX_BYTES = 10 * MIB
 FIELD_REDACTED_MAX_BYTES = 256 * KIB
 #: Time to redact; a text that takes longer is replaced as a whole. Texts under 1 MiB have this much.
 REDACTION_SECONDS_PER_MIB = 0.25
-#: The same at the client, which has no linear engine; less than a host waits for a hook.
-CLIENT_REDACTION_SECONDS_PER_MIB = 2.0
 #: Deepest nesting of a JSON body.
 JSON_DEPTH_MAX = 64
 #: Items of one `/hook/batch`.
@@ -102,6 +100,8 @@ OCCURRED_LATER_MAX_SECONDS = 300
 SESSION_PAGE_OBSERVATIONS_MAX = 256
 #: How far back in a session its prompts are looked for, so that ending a huge one stays quick.
 SESSION_PAGE_LOOK_BACK_ROWS = 4_000
+#: Of one prompt or answer, in a session page and in an automatic handoff.
+SESSION_PAGE_TEXT_MAX_CHARS = 1_500
 SESSION_IDLE_SECONDS = 2 * 60 * 60
 LATE_EVENT_DEBOUNCE_SECONDS = 30
 HANDOFF_OFFER_SECONDS = 15 * 60

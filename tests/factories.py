@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy.dialects import sqlite
-from sqlalchemy.schema import CreateIndex, CreateTable
-
 from memory_core.clock import FakeClock
 from memory_core.commands import encode, kind_of
 from memory_core.domain.command import Envelope, Refusal
 from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
 from memory_core.ids import IdSource
-from memory_core.store.database import create_database, open_writer
-from memory_core.store.tables import metadata
+from memory_core.store.database import open_writer
 from memory_core.store.transaction import Transaction
+from tests.store.databases import new_database
 
 REPO = "/srv/repo"
 
@@ -66,27 +63,13 @@ class Store:
         self.connection.close()
 
 
-def database(tmp_path: Path, name: str = "memory.sqlite") -> Store:
+def database(tmp_path: Path) -> Store:
     """A new database with the current schema."""
-    path = tmp_path / name
-    create_database(path)
+    clock = FakeClock()
+    path = new_database(tmp_path)
     connection = open_writer(path)
     connection.execute("PRAGMA synchronous=OFF")  # a test's database need not survive a power cut
-    for statement in _schema():
-        connection.execute(statement)
-    clock = FakeClock()
     return Store(path=path, connection=connection, clock=clock, ids=IdSource(clock))
-
-
-def _schema() -> list[str]:
-    dialect = sqlite.dialect()
-    tables = [str(CreateTable(table).compile(dialect=dialect)) for table in metadata.sorted_tables]
-    indexes = [
-        str(CreateIndex(index).compile(dialect=dialect))
-        for table in metadata.sorted_tables
-        for index in sorted(table.indexes, key=lambda index: str(index.name))
-    ]
-    return tables + indexes
 
 
 def envelope(command: Any, **overrides: Any) -> Envelope:

@@ -15,6 +15,7 @@ from memory_core.clock import MICROSECONDS
 from memory_core.commands import Answer, command
 from memory_core.commands.handoffs import accept_offer
 from memory_core.commands.scopes import Scope, ScopeRequest, ensure, resolve
+from memory_core.commands.sessions import finalise
 from memory_core.domain import capture, place
 from memory_core.domain.command import Refusal
 from memory_core.domain.event import EventKind, HookEvent
@@ -30,7 +31,7 @@ _DEBOUNCE_US = limits.LATE_EVENT_DEBOUNCE_SECONDS * MICROSECONDS
 
 @dataclass(frozen=True, kw_only=True)
 class RecordObservation:
-    """One redacted event, and where its client says it is. The event is capped when it is applied, too."""
+    """One event, redacted and then `capped` by who sends it, and where its client says it is."""
 
     event: HookEvent
     #: Who sent it: client family and hook configuration. Two sources may send one event.
@@ -58,7 +59,7 @@ class _Arrival:
 @command(RecordObservation, name="record_observation")
 def record(body: RecordObservation, tx: Transaction) -> Answer | Refusal:
     """Store the event; the answer says whether it was a duplicate. Makes session, project and workspace where missing."""
-    event = capture.capped(body.event)
+    event = body.event
     session_id = session_id_from(event.session_key)
     session = sessions.one(tx, session_id)
     if session is not None and session["owner"] not in (None, tx.principal):
@@ -72,9 +73,9 @@ def record(body: RecordObservation, tx: Transaction) -> Answer | Refusal:
         event=event,
         session_id=session_id,
         session=session,
-        cwd=None if cwd is None or place.has_dots(cwd) else cwd,
+        cwd=cwd,
         recorded_at=recorded_at,
-        moment=capture.moment_of(event, recorded_at),
+        moment=capture.moment_of(event.occurred_at, recorded_at),
     )
     project_id = _project_of(tx, body, arrival)
     if session is None:
@@ -84,7 +85,17 @@ def record(body: RecordObservation, tx: Transaction) -> Answer | Refusal:
         _continue(tx, arrival, session)
     if not event.is_boundary and (session is None or session["has_offer"]):
         accept_offer(tx, session_id, agent=event.client, cwd=arrival.cwd)
+    if _ends(event):
+        _finish(tx, session_id, session)
     return _STORED
+
+
+def _finish(tx: Transaction, session_id: bytes, before: Row | None) -> None:
+    """The session ended; one that had ended already and only says so again stays as it was made then."""
+    if before is not None and before["finalised_count"] == before["observation_count"]:
+        sessions.finalised(tx, session_id, count=before["observation_count"] + 1, page_id=None)
+    else:
+        finalise(tx, session_id)
 
 
 def _is_duplicate(
@@ -134,6 +145,11 @@ def _stays(body: RecordObservation, session: Row, cwd: str | None) -> bool:
     return tree is not None and not place.is_too_wide(tree, body.home) and place.is_inside(cwd, tree)
 
 
+def _tree(cwd: str | None) -> str | None:
+    """A directory that a session can be said to live in."""
+    return None if cwd is None or place.has_dots(cwd) else cwd
+
+
 def _title_for_session(event: HookEvent) -> str | None:
     """A session is called by its first prompt; a subagent's prompt is not the person's."""
     return event.title if event.kind is EventKind.USER_PROMPT and event.agent_id is None else None
@@ -154,7 +170,7 @@ def _begin(tx: Transaction, arrival: _Arrival, project_id: bytes) -> None:
         token_scope=tx.token_scope,
         agent=event.client,
         vendor_key=event.session_key,
-        cwd=arrival.cwd,
+        cwd=_tree(arrival.cwd),
         model=event.model,
         title=_title_for_session(event),
         started_at=arrival.moment,
@@ -184,7 +200,7 @@ def _continue(tx: Transaction, arrival: _Arrival, session: Row) -> None:
         substance=int(not event.is_boundary),
         moment=arrival.moment,
         new_title=_title_for_session(event),
-        new_cwd=arrival.cwd,
+        new_cwd=_tree(arrival.cwd),
         new_model=event.model,
         new_ended_at=ended_at,
         new_end_reason=end_reason,

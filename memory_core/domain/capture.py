@@ -94,12 +94,11 @@ def twin_hash(event: HookEvent) -> bytes:
     return digest.digest()
 
 
-def moment_of(event: HookEvent, recorded_at: int) -> int:
+def moment_of(occurred_at: int | None, recorded_at: int) -> int:
     """When it happened, UTC microseconds: the client's word if it can be true, else when we heard of it."""
-    said = event.occurred_at
     earliest = recorded_at - limits.OCCURRED_EARLIER_MAX_DAYS * _DAY_US
     latest = recorded_at + limits.OCCURRED_LATER_MAX_SECONDS * MICROSECONDS
-    return said if said is not None and earliest <= said <= latest else recorded_at
+    return occurred_at if occurred_at is not None and earliest <= occurred_at <= latest else recorded_at
 
 
 def is_twin(

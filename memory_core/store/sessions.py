@@ -76,6 +76,7 @@ _IDLE = Statement(
 )
 _PAGE = Statement(
     select(
+        pages.c.project_id,
         pages.c.path,
         pages.c.tombstoned_at,
         page_versions.c.cause,
@@ -188,7 +189,7 @@ def counts(read: Reading, project_id: bytes | None = None) -> Row:
 
 
 def page_of(read: Reading, page_id: bytes) -> Row | None:
-    """Of a session's page: path, tombstoned_at, cause of its newest version."""
+    """Of a session's page: project_id, path, tombstoned_at, cause of its newest version."""
     return read.row(_PAGE, page_id=page_id)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from memory_core.domain.command import Envelope
@@ -34,6 +35,7 @@ class Transaction:
         self.envelope: Envelope | None = None
         #: Whether the command at hand has written: a refusal after that is a bug.
         self.wrote = False
+        self._behalf: tuple[str, str] | None = None
         #: Pool queues whose doorbell is to be rung.
         self.rings: set[str] = set()
         #: Wiki files (relative to the wiki root) that the outbox now promises.
@@ -42,12 +44,26 @@ class Transaction:
     def new_id(self) -> bytes:
         return self._ids.new()
 
+    @contextmanager
+    def on_behalf(self, principal: str | None, token_scope: str) -> Generator[None]:
+        """Rows written inside belong to `principal` and have the authority of `token_scope`: the writer finishes
+        what somebody else's events began, and must not lend them its own."""
+        before, self._behalf = self._behalf, (principal or self.principal, token_scope)
+        try:
+            yield
+        finally:
+            self._behalf = before
+
     @property
     def principal(self) -> str:
+        if self._behalf:
+            return self._behalf[0]
         return self.envelope.principal if self.envelope else "memoryd"
 
     @property
     def token_scope(self) -> str:
+        if self._behalf:
+            return self._behalf[1]
         return self.envelope.token_scope if self.envelope else "admin"
 
     def row(self, statement: Statement, **parameters: Any) -> Row | None:

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from memory_core.commands.capture import RecordObservation
+from memory_core.domain.capture import capped
 from memory_core.domain.command import Refusal
 from memory_core.domain.event import EventKind, HookEvent, Speaker
 from tests.factories import Store, bash, database, ended, event, said, started, used_tool
@@ -26,7 +27,7 @@ def store(tmp_path: Path) -> Generator[Store]:
 
 def record(store: Store, what: HookEvent, source: str = "claude-code/user", **more: Any) -> Any:
     of_envelope = {key: more.pop(key) for key in ("principal", "recorded_at") if key in more}
-    return store.apply(RecordObservation(event=what, source=source, **more), **of_envelope)
+    return store.apply(RecordObservation(event=capped(what), source=source, **more), **of_envelope)
 
 
 def bodies(store: Store) -> list[str]:
@@ -186,7 +187,7 @@ def test_text_that_cannot_be_stored_as_it_is_does_not_stop_the_writer(store: Sto
     assert len(session(store)["vendor_key"]) == 512
 
 
-def test_an_event_of_a_known_session_costs_few_statements(store: Store):
+def test_an_event_of_a_known_session_costs_six_statements_with_full_text(store: Store):
     record(store, event(), project="repo")
     seen: list[str] = []
     store.connection.set_trace_callback(seen.append)
@@ -194,4 +195,4 @@ def test_an_event_of_a_known_session_costs_few_statements(store: Store):
     store.connection.set_trace_callback(None)
 
     own = [s for s in seen if not s.startswith(("BEGIN", "COMMIT", "--"))]
-    assert len(own) <= 4
+    assert len(own) <= 6

@@ -110,6 +110,8 @@ CREATE TABLE projects (
     CONSTRAINT fk_projects_workspace_id FOREIGN KEY(workspace_id) REFERENCES workspaces (id) ON DELETE CASCADE
 );
 
+CREATE INDEX ix_projects_repo_path ON projects (workspace_id, repo_path) WHERE repo_path IS NOT NULL;
+
 CREATE TABLE tokens (
     public_id TEXT NOT NULL,
     principal TEXT NOT NULL,
@@ -289,6 +291,8 @@ CREATE TABLE observations (
 );
 
 CREATE INDEX ix_observations_session_id_seq ON observations (session_id, seq);
+
+CREATE INDEX ix_observations_twin ON observations (session_id, twin_hash);
 
 CREATE TABLE handoffs (
     id BLOB NOT NULL,
