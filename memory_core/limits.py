@@ -12,6 +12,8 @@ REQUEST_BODY_MAX_BYTES = 10 * MIB
 FIELD_REDACTED_MAX_BYTES = 256 * KIB
 #: Time to redact; a text that takes longer is replaced as a whole. Texts under 1 MiB have this much.
 REDACTION_SECONDS_PER_MIB = 0.25
+#: The same at the client, which has no linear engine; less than a host waits for a hook.
+CLIENT_REDACTION_SECONDS_PER_MIB = 2.0
 #: Deepest nesting of a JSON body.
 JSON_DEPTH_MAX = 64
 #: Items of one `/hook/batch`.

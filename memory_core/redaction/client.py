@@ -1,13 +1,17 @@
-"""Redaction at the client, before anything is spooled: the shared rules on `re`, nothing to install."""
+"""Redaction at the client, before anything is spooled: all rules on `re`, nothing to install."""
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from memory_core.redaction import document, scan
+from memory_core import limits
+from memory_core.redaction import context, document, scan, views
 from memory_core.redaction.document import RedactedValue
 from memory_core.redaction.rules import RULES, Rule, compile_with_re
-from memory_core.redaction.scan import Finding, Redacted
+from memory_core.redaction.scan import Budget, Finding, Redacted
+
+_ALL = RULES + context.RULES
 
 
 def redact(text: str, key: bytes) -> Redacted:
@@ -17,21 +21,29 @@ def redact(text: str, key: bytes) -> Redacted:
     raises for any text: what cannot be scanned becomes `[REDACTED:unscanned:xxxx]`. Redacting the
     result again changes nothing.
     """
-    return document.redact_text(text, _find, key)
+    return document.redact_text(text, _find, _budget, key)
 
 
 def redact_json(value: Any, key: bytes) -> RedactedValue:
     """A JSON value (dicts, lists, texts, numbers) with its keys and texts redacted as `redact` does."""
-    return document.redact_value(value, _find, key)
+    return document.redact_value(value, _find, _budget, key)
 
 
-def _find(data: bytes) -> list[Finding]:
-    return scan.find(data, _candidates, compile_with_re)
+def _budget(size: int) -> Budget:
+    seconds = limits.CLIENT_REDACTION_SECONDS_PER_MIB * max(1.0, size / limits.MIB)
+    return Budget(seconds, time.monotonic)
+
+
+def _find(data: bytes, budget: Budget) -> list[Finding]:
+    def find(part: bytes) -> list[Finding]:
+        return scan.find(part, _candidates, compile_with_re, budget.check)
+
+    return views.find_everywhere(data, find)
 
 
 def _candidates(data: bytes, lowered: bytes) -> list[Rule]:
     found: list[Rule] = []
-    for rule in RULES:
+    for rule in _ALL:
         text = lowered if rule.fold else data
         for anchor in rule.anchors:
             if anchor in text:

@@ -13,10 +13,12 @@ from typing import Any, cast
 from memory_core import limits
 from memory_core.redaction import marker, scan, strength
 from memory_core.redaction.private import drop_private
-from memory_core.redaction.scan import Finding, Redacted
+from memory_core.redaction.scan import Budget, Finding, Redacted
 
-#: Finds secrets in UTF-8 bytes; offsets may overlap. May raise: then nothing of the value is kept.
-Finder = Callable[[bytes], list[Finding]]
+#: Finds secrets in UTF-8 bytes within a budget; findings may overlap. What it raises costs the whole value.
+Finder = Callable[[bytes, Budget], list[Finding]]
+#: Makes the budget of a text of so many bytes.
+BudgetFor = Callable[[int], Budget]
 
 #: Findings are looked for again in the redacted text until there are none; more rounds mean it never settles.
 ROUNDS_MAX = 5
@@ -44,23 +46,23 @@ class _Unsettled(Exception):
     """Replacing findings keeps making new ones."""
 
 
-def redact_text(text: str, finder: Finder, key: bytes) -> Redacted:
+def redact_text(text: str, finder: Finder, budget_for: BudgetFor, key: bytes) -> Redacted:
     """See `client.redact`."""
     try:
         strings = _Strings()
         strings.add(text, b"")
-        counts = strings.redact(finder, key)
+        counts = strings.redact(finder, budget_for, key)
         return Redacted(strings.texts()[0], counts)
     except Exception:  # fail closed: an error must never let the text through
         return Redacted(_unscanned(text, key), {marker.UNSCANNED: 1})
 
 
-def redact_value(value: Any, finder: Finder, key: bytes) -> RedactedValue:
+def redact_value(value: Any, finder: Finder, budget_for: BudgetFor, key: bytes) -> RedactedValue:
     """See `client.redact_json`."""
     try:
         strings = _Strings()
         _collect(value, strings, "", 0)
-        counts = strings.redact(finder, key)
+        counts = strings.redact(finder, budget_for, key)
         return RedactedValue(_rebuild(value, iter(strings.texts())), counts)
     except Exception:  # fail closed: an error must never let the value through
         return RedactedValue(_without_texts(value, key, 0), {marker.UNSCANNED: 1})
@@ -86,19 +88,21 @@ class _Strings:
             self._private += dropped
         if len(part) > limits.FIELD_REDACTED_MAX_BYTES:
             part = scan.clip(part)
-        if part is not raw or not (text.isascii() or raw.decode() == text):
-            self._changed.add(index)
+        if part is not raw or (b"?" in raw and not text.isascii() and raw.decode() != text):
+            self._changed.add(index)  # shortened, or a lone surrogate was replaced
         if name and strength.is_secret_name(name):
             self._named[index] = name
         self._originals.append(text)
         self._parts.append(part)
         self._separators.append(separator)
 
-    def redact(self, finder: Finder, key: bytes) -> dict[str, int]:
+    def redact(self, finder: Finder, budget_for: BudgetFor, key: bytes) -> dict[str, int]:
         counts: dict[str, int] = {"private": self._private} if self._private else {}
+        budget = None
         for _ in range(ROUNDS_MAX):
             joined = self._joined()
-            findings = scan.merge(finder(joined) + self._named_findings(), marker.spans(joined))
+            budget = budget or budget_for(len(joined))
+            findings = scan.merge(finder(joined, budget) + self._named_findings(), marker.spans(joined))
             if not findings or not self._apply(findings, key, counts):
                 return counts
         raise _Unsettled

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import re2  # pyright: ignore[reportMissingTypeStubs]
@@ -17,15 +18,13 @@ class LinearRules:
     """Rules compiled once; one pass over the text tells which of them need to run."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self._patterns: dict[bytes, Pattern] = {
-            rule.pattern: cast("Pattern", cast("Any", re2).compile(rule.pattern, options=_options()))
-            for rule in rules
-        }
+        self._patterns = {rule.pattern: compile_linear(rule.pattern) for rule in rules}
         self._cased = _Anchors([rule for rule in rules if not rule.fold])
         self._folded = _Anchors([rule for rule in rules if rule.fold])
 
-    def find(self, data: bytes) -> list[Finding]:
-        return find(data, self._candidates, lambda rule: self._patterns[rule.pattern])
+    def find(self, data: bytes, check: Callable[[], object]) -> list[Finding]:
+        """See `scan.find`."""
+        return find(data, self._candidates, lambda rule: self._patterns[rule.pattern], check)
 
     def _candidates(self, data: bytes, lowered: bytes) -> list[Rule]:
         return self._cased.rules_in(data) + self._folded.rules_in(lowered)
@@ -49,6 +48,10 @@ class _Anchors:
         if not hits:
             return []
         return [self._rules[index] for index in sorted({self._owners[hit] for hit in hits})]
+
+
+def compile_linear(pattern: bytes) -> Pattern:
+    return cast("Pattern", cast("Any", re2).compile(pattern, options=_options()))
 
 
 def _options(max_bytes: int | None = None) -> Any:

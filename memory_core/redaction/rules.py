@@ -130,10 +130,10 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
 # --- shapes in which a place says that a secret stands here -------------------------------------
 
 #: What may stand between a name and its value: quotes, a closing bracket, `=`, `:`, `:=` or `=>`.
-_ASSIGN = r"(?:\\{0,3}[\"'`\]]){0,3}[ \t]{0,8}(?::=|=>|=|:)[ \t]{0,8}"
+_ASSIGN = r"(?:\\{0,3}[\"'`\]]){0,3}[ \t]{0,8}(?::=|=>|=|:[ \t]{0,2}(?:&(?:'static )?)?(?:string|str|any|bytes)(?:[ \t]?\|[ \t]?none)?[ \t]{0,2}=|:)[ \t]{0,8}"
 
 _NAMES = (
-    r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|_pw|secret|token|key|credentials?|_pat|_auth|jwt|dsn)"
+    r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|pw|psk|secret|token|key|credentials?|_pat|_auth|jwt|dsn)"
     r"(?:_(?:base|prod|production|dev|test|staging|live|old|new|value|sid|[0-9]{1,2}))?"
 )
 
@@ -171,7 +171,7 @@ CONTEXT: tuple[Rule, ...] = (
     Rule("cookie", "cookie", r"cookie2?" + _ASSIGN + r"([^\n]+)", values.cookies, fold=True),
     Rule(
         "cookie",
-        "sess .sid= -b --cookie",
+        "sess .sid= curl --cookie",
         r"(?:sess(?:ion)?[a-z_-]{0,8}|\.sid|-b ['\"]?[a-z0-9_.-]{1,40}|--cookie[= ]['\"]?[a-z0-9_.-]{1,40})=([^;\s\"'&]{16,})",
         strong_group,
         fold=True,
@@ -195,6 +195,20 @@ CONTEXT: tuple[Rule, ...] = (
     Rule("password", "login", r"login[ \t][^\n|;]{0,120}?-p[ \t]{1,4}", values.argument, fold=True),
     Rule(
         "password",
+        "ldap mongo zip openssl sqlcmd",
+        r"(?:ldap[a-z]{3,8}|mongo(?:sh|dump|export|restore)?|zip|openssl|sqlcmd)[ \t][^\n|;]{0,160}?[ \t]-(?:w|p|k|passin pass:|passout pass:)[ \t]{0,4}",
+        values.argument,
+        fold=True,
+    ),
+    Rule(
+        "password",
+        "htpasswd",
+        r"htpasswd[ \t]{1,4}-[a-z]{0,6}b[a-z]{0,6}[ \t]{1,4}[^\s]{1,100}[ \t]{1,4}[^\s]{1,64}[ \t]{1,4}",
+        values.argument,
+        fold=True,
+    ),
+    Rule(
+        "password",
         "curl wget http",
         r"(?:curl|http|wget)[ \t][^\n|;]{0,400}?(?:-u|--user|--proxy-user|-a)(?:=|[ \t]{1,4})",
         values.user_and_password,
@@ -202,9 +216,30 @@ CONTEXT: tuple[Rule, ...] = (
     ),
     Rule(
         "secret",
-        "pass pwd _pw secret token key credential _pat _auth jwt dsn",
+        "pass pwd pw psk secret token key credential _pat _auth jwt dsn",
         _NAMES + _ASSIGN,
         values.assigned,
+        fold=True,
+    ),
+    Rule(
+        "secret",
+        "pass pwd secret token key",
+        _NAMES + r"[\"']?>[ \t]{0,4}",
+        values.element,
+        fold=True,
+    ),
+    Rule(
+        "secret",
+        "pass pwd secret token key",
+        _NAMES + r"[\"'][ \t]{0,4},[ \t]{0,4}[\"']",
+        values.second_argument,
+        fold=True,
+    ),
+    Rule(
+        "secret",
+        "secret token key",
+        r"(?:secret|token|key)(?:[ \t]{1,4}(?:is|was|to))?[ \t]{1,4}[\"'`]?[a-z0-9_+/=.~-]{16,}",
+        values.spoken_token,
         fold=True,
     ),
 )

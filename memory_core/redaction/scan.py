@@ -14,19 +14,43 @@ Finding = tuple[int, int, str]
 #: (text, text in lower case) → the rules one of whose anchors occurs in it.
 Candidates = Callable[[bytes, bytes], Iterable[Rule]]
 _NOWHERE = (-1, -1)
+_CHECK_EVERY = 64
 
 
 class Match(Protocol):
+    """What a match of `re` and of RE2 have in common."""
+
     def span(self, group: int = 0, /) -> tuple[int, int]: ...
 
 
 class Pattern(Protocol):
-    """What `re` and RE2 have in common."""
+    """What a pattern of `re` and of RE2 have in common."""
 
     @property
     def groups(self) -> int: ...
 
     def finditer(self, data: bytes, /) -> Iterator[Match]: ...
+
+
+class OverBudget(Exception):
+    """Scanning takes longer than the text's size allows."""
+
+
+class Budget:
+    """How long scanning may take; made anew for each text."""
+
+    __slots__ = ("_deadline", "_monotonic")
+
+    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
+        self._deadline = monotonic() + seconds
+
+    def check(self) -> float:
+        """Seconds left; raises `OverBudget` when there are none."""
+        left = self._deadline - self._monotonic()
+        if left <= 0:
+            raise OverBudget
+        return left
 
 
 class Redacted:
@@ -44,17 +68,22 @@ class Redacted:
         return marker.UNSCANNED in self.counts
 
 
-def find(data: bytes, candidates: Candidates, compiled: Callable[[Rule], Pattern]) -> list[Finding]:
-    """What the rules find, in no order; findings may overlap."""
+def find(
+    data: bytes, candidates: Candidates, compiled: Callable[[Rule], Pattern], check: Callable[[], object]
+) -> list[Finding]:
+    """What the rules find, in no order; findings may overlap. `check` is called often; what it raises ends the scan."""
     findings: list[Finding] = []
     lowered = data.lower()
     for rule in candidates(data, lowered):
+        check()
         text = lowered if rule.fold else data
         pattern = compiled(rule)
         has_group = pattern.groups > 0
-        for match in pattern.finditer(text):
+        for number, match in enumerate(pattern.finditer(text)):
             inner = match.span(1) if has_group else _NOWHERE
             findings += [(s, e, rule.kind) for s, e in rule.take(data, match.span(), inner) if s < e]
+            if number % _CHECK_EVERY == 0:
+                check()
     return findings
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +9,9 @@ from memory_core import limits
 from memory_core.clock import Clock, SystemClock
 from memory_core.redaction import context, document, rules, views
 from memory_core.redaction.document import RedactedValue
-from memory_core.redaction.linear import LinearRules
+from memory_core.redaction.linear import LinearRules, compile_linear
 from memory_core.redaction.native import NativeScanner
-from memory_core.redaction.scan import Finding, Redacted
-
-
-class OverBudget(Exception):
-    """Scanning took longer than the text's size allows."""
+from memory_core.redaction.scan import Budget, Finding, Redacted
 
 
 class Redactor:
@@ -27,44 +22,26 @@ class Redactor:
         self._key = key
         self._clock = clock or SystemClock()
         self._native = NativeScanner(cache_dir)
+        self._base64 = compile_linear(views.BASE64_PATTERN)
         self._rules = LinearRules(rules.RULES + context.RULES)
 
     def redact_text(self, text: str) -> Redacted:
         """`text` without private parts and secrets; see `client.redact` for what is promised.
 
-        Beyond the client's rules it looks through terminal colours, invisible characters, joined
-        lines, escapes, percent-encoding and base64. It gives up, and replaces the whole text, after
-        `limits.REDACTION_SECONDS_PER_MIB`.
+        It gives up, and replaces the whole text, after `limits.REDACTION_SECONDS_PER_MIB`.
         """
-        return document.redact_text(text, self._finder(len(text)), self._key)
+        return document.redact_text(text, self._find, self._budget, self._key)
 
     def redact_value(self, value: Any) -> RedactedValue:
         """A JSON value with keys and texts redacted, scanned as one text."""
-        return document.redact_value(value, self._finder(0), self._key)
+        return document.redact_value(value, self._find, self._budget, self._key)
 
-    def _finder(self, size: int) -> Callable[[bytes], list[Finding]]:
-        start = self._clock.monotonic()
+    def _budget(self, size: int) -> Budget:
+        seconds = limits.REDACTION_SECONDS_PER_MIB * max(1.0, size / limits.MIB)
+        return Budget(seconds, self._clock.monotonic)
 
-        def find(data: bytes) -> list[Finding]:
-            budget = limits.REDACTION_SECONDS_PER_MIB * max(1.0, max(size, len(data)) / limits.MIB)
-            return self._find(data, start + budget)
+    def _find(self, data: bytes, budget: Budget) -> list[Finding]:
+        def find(part: bytes) -> list[Finding]:
+            return self._native.find(part, budget.check()) + self._rules.find(part, budget.check)
 
-        return find
-
-    def _find(self, data: bytes, deadline: float) -> list[Finding]:
-        findings = self._find_plain(data, deadline)
-        for view in views.views(data):
-            findings += [
-                (*view.origin(s, e), kind) for s, e, kind in self._find_plain(view.data, deadline) if s < e
-            ]
-        for start, end, decoded in views.base64_runs(data):
-            inner = self._find_plain(decoded, deadline)
-            if inner:
-                findings.append((start, end, inner[0][2]))
-        return findings
-
-    def _find_plain(self, data: bytes, deadline: float) -> list[Finding]:
-        remaining = deadline - self._clock.monotonic()
-        if remaining <= 0:
-            raise OverBudget
-        return self._rules.find(data) + self._native.find(data, remaining)
+        return views.find_everywhere(data, find, self._base64.finditer)

@@ -37,6 +37,7 @@ _REFERENCE_STARTS = (
     "!env",
     "@{",
     "op://",
+    "ENC[",
     "vault:",
     "env:",
     "arn:",
@@ -47,7 +48,7 @@ _MASK = frozenset("*xX•.…-#_")
 _URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
 _CALL = re.compile(
-    r"([A-Za-z_][A-Za-z_0-9]{0,40}(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]{0,40}){0,8})[(\[].{0,400}?[)\]]",
+    r"([A-Za-z_][A-Za-z_0-9]{0,40}(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]{0,40}){0,8})[(\[](?:.{0,400}?([)\]]))?",
     re.ASCII,
 )
 _CHAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,40}(?:(?:\.|->|::)[A-Za-z0-9_$]{1,40}){0,8}", re.ASCII)
@@ -57,15 +58,22 @@ _DOTTED = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:/\\@ ~+-]+", re.ASCII)
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+", re.ASCII)
+_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{6}")
+_SEPARATOR = re.compile(r"[^A-Za-z]+")
 _VOWEL = re.compile(r"[aeiouyAEIOUY]")
 _PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]{1,80}[/\\]){0,20}[\w.@+-]{0,80}", re.ASCII)
-_NEXT_PAIR = re.compile(rb"[,;&|]{1,2}[A-Za-z_][A-Za-z0-9_.\-]{0,40}=|&&|\|\||;$|;[yx]=")
+_NEXT_PAIR = re.compile(rb"[,;&|]{1,2}[A-Za-z_][A-Za-z0-9_.\-]{0,40}=|&&|\|\|")
 _CODE_HEAD = re.compile(rb"[A-Za-z_$][A-Za-z0-9_$.]{0,80}[,;)}\]]")
 _SECRET_NAME = re.compile(
-    r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|_pw|secret|token|key|credentials?|_pat|_auth|jwt|dsn)$",
+    r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|pw|psk|secret|token|key|credentials?|_pat|_auth|jwt|dsn)$",
     re.IGNORECASE,
 )
-_NAME_TAIL = re.compile(rb"[A-Za-z0-9_.\-/: ]{0,48}$")
+_SECRET_ENDINGS = tuple(
+    _words(
+        "word passwort pass wd pw phrase code psk secret token key credential credentials _pat _auth jwt dsn"
+    )
+)
+_NAME_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.-/: "
 
 _NOT_KEYS = _words(
     "primary foreign public cache partition sort index idempotency registry composite unique hash "
@@ -144,7 +152,11 @@ def is_wordish(text: str) -> bool:
     letters = sum(map(len, words))
     if not words or letters < 3 * len(words) or len(numbers) > 2 or sum(map(len, numbers)) * 3 > letters:
         return False
-    return all(len(word) < 4 or _VOWEL.search(word) for word in words)
+    if any(
+        len(chunk) >= 16 and len(chunk) < 4 * len(_WORD.findall(chunk)) for chunk in _SEPARATOR.split(text)
+    ):
+        return False
+    return all(len(word) < 4 or (_VOWEL.search(word) and not _CONSONANTS.search(word)) for word in words)
 
 
 def is_strong(value: bytes) -> bool:
@@ -162,25 +174,25 @@ def is_strong(value: bytes) -> bool:
 
 
 def name_before(data: bytes, start: int, end: int) -> str | None:
-    """The whole name whose last word was matched, in lower case; None when it is no name of a secret.
+    """The whole name whose last word was matched; None when it is no name of a secret.
 
     `start` and `end` delimit the keyword and what follows it up to the value.
     """
-    tail = _NAME_TAIL.search(data[max(0, start - 48) : start])
-    head = tail.group().decode() if tail else ""
+    before = data[max(0, start - 48) : start]
+    head = before[len(before.rstrip(_NAME_BYTES)) :].decode()
     keyword = data[start:end].decode("utf-8", "replace").rstrip(" \t=:>\"'`]\\")
     spaced = head.rsplit(": ", 1)[-1]
-    if head.endswith(":") or "arn:" in head:
+    if (head[-1:] == ":" and head[-2:-1].isalnum()) or "arn:" in head:
         return None
     name = re.split(r"[:/ ]", spaced)[-1] + keyword
     if " " in spaced and name.lower() == keyword.lower():
         name = spaced.rstrip(" ").split(" ")[-1] + " " + keyword if spaced.endswith(" ") else name
     lowered = keyword.lower()
-    before = head[-1:]
+    last = head[-1:]
     if (
-        lowered in ("pass", "pwd", "jwt", "dsn", "pat")
-        and before.isalpha()
-        and not (before.islower() and keyword[0].isupper())
+        lowered in ("pass", "pwd", "pw", "psk", "jwt", "dsn", "pat")
+        and last.isalpha()
+        and not (last.islower() and keyword[0].isupper())
     ):
         return None  # the end of another word: compass, bypass
     if lowered.split("_")[0] == "key" and not _is_key_name(head):
@@ -213,14 +225,14 @@ def is_assigned_secret(name: str, value: bytes, *, quoted: bool) -> bool:
         return False
     has_digit = any(char.isdigit() for char in text)
     if has_digit and any(char.isalpha() for char in text):
-        return not is_wordish(text) and not _PATH.fullmatch(text)
+        return not is_wordish(text) and not is_reference(text)
     if has_digit:
         return len(text) >= 12 and "." not in text and name.isupper()
     return len(text) >= 16 and not is_wordish(text) and len(set(text)) >= 8
 
 
 def _is_password_name(lowered: str) -> bool:
-    return "pass" in lowered or lowered.endswith(("pwd", "_pw", "passwort")) or "pwd_" in lowered
+    return "pass" in lowered or lowered.endswith(("pwd", "pw", "psk")) or "pwd_" in lowered
 
 
 def _is_password(name: str, text: str, *, quoted: bool) -> bool:
@@ -237,11 +249,15 @@ def _is_password(name: str, text: str, *, quoted: bool) -> bool:
         return len(text) >= 6
     if has_symbol:
         return len(text) >= 6 and not is_wordish(text)
+    if len(text) >= 10 and not is_wordish(text):
+        return True
     return len(text) >= 6 and (name.isupper() or quoted) and not (text[0].isupper() and text[1:].islower())
 
 
 def is_secret_name(name: str) -> bool:
     """Whether a JSON key names a secret."""
+    if not name.lower().endswith(_SECRET_ENDINGS):
+        return False
     found = _SECRET_NAME.search(name)
     return (
         found is not None

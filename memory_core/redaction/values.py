@@ -5,6 +5,7 @@ Placeholders, references to variables, identifiers and sentences are not secrets
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from memory_core.redaction import strength
@@ -19,8 +20,10 @@ BLOCK_MAX_BYTES = 64 * 1024
 
 _QUOTES = (b'\\\\\\"', b'\\"', b"\\'", b'"', b"'", b"`", "“".encode(), "‘".encode(), "«".encode())
 _CLOSING = {"“".encode(): "”".encode(), "‘".encode(): "’".encode(), "«".encode(): "»".encode()}
-_ENDS_BARE = frozenset(b" \t\r\n\"'`<>\x00\x1b")
-_BASE64 = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=")
+_RUN = re.compile(rb"[^ \t\r\n\"'`<>\x00\x1b]{0,4096}")
+#: A line end or quote of an enclosing string.
+_ESCAPED_END = re.compile(rb"\\[nrt\"]")
+_BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 Span = tuple[int, int]
 
@@ -43,16 +46,12 @@ def value_at(data: bytes, start: int) -> tuple[int, int, bool]:
 
 
 def _bare(data: bytes, start: int) -> tuple[int, int, bool]:
-    limit = min(len(data), start + VALUE_MAX_BYTES)
-    end = start
-    while end < limit and data[end] not in _ENDS_BARE:
-        if data[end] == 0x5C and data[end + 1 : end + 2] in (b"n", b'"', b"t", b"r"):
-            break  # an escaped line end or quote of an enclosing string
-        end += 1
+    run = _RUN.match(data, start)
+    end = run.end() if run else start
+    if b"\\" in data[start:end] and (escape := _ESCAPED_END.search(data, start, end)) is not None:
+        end = escape.start()
     end = start + strength.cut_at_next_pair(data[start:end])
-    while end > start and data[end - 1 : end] in (b",", b";", b")", b"]", b"}", b"."):
-        end -= 1
-    return start, end, False
+    return start, start + len(data[start:end].rstrip(b",;)]}.")), False
 
 
 def assigned(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
@@ -66,6 +65,35 @@ def assigned(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
     value = data[value_start:value_end]
     if strength.is_assigned_secret(name, value, quoted=quoted):
         yield value_start, value_end
+
+
+def element(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
+    """`<password>value</password>`."""
+    end = data.find(b"<", found[1], found[1] + VALUE_MAX_BYTES)
+    value = data[found[1] : max(end, found[1])]
+    if b"\n" in value or data[found[1] - 2 : found[1] - 1] in (b"-", b"="):
+        return
+    if strength.name_before(data, found[0], found[1]) and strength.is_assigned_secret(
+        "password", value, quoted=True
+    ):
+        yield found[1], end
+
+
+def second_argument(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
+    """`define("DB_PASSWORD", "value")`."""
+    value_start, value_end, quoted = value_at(data, found[1] - 1)
+    if quoted and is_strong(data[value_start:value_end]) and strength.name_before(data, *found):
+        yield value_start, value_end
+
+
+def spoken_token(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
+    """`the token is value`, `set API_TOKEN value`: long generated values only."""
+    words = data[found[0] : found[1]].split()
+    value = words[-1].strip(b"\"'`").rstrip(b".,")
+    name = found[0], found[0] + len(words[0])
+    if len(value) >= 16 and is_strong(value) and strength.name_before(data, *name):
+        start = data.find(value, found[0] + len(words[0]))
+        yield start, start + len(value)
 
 
 def flag_value(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
@@ -128,18 +156,17 @@ def jwt(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
 
 def pem_block(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
     """From BEGIN to END; without an END (cut off output) to the end of what looks like its body."""
-    close = data.find(b"-----END ", found[1], found[1] + BLOCK_MAX_BYTES)
-    if close >= 0 and (again := data.find(b"-----BEGIN ", found[1], close)) >= 0:
-        close, limit = -1, again
-    else:
-        limit = found[1] + BLOCK_MAX_BYTES
+    # The next BEGIN bounds the search for END, so that many BEGINs do not each look through the same text.
+    following = data.find(b"-----BEGIN ", found[1], found[1] + BLOCK_MAX_BYTES)
+    limit = following if following >= 0 else min(len(data), found[1] + BLOCK_MAX_BYTES)
+    close = data.find(b"-----END ", found[1], limit)
     if close >= 0:
         tail = data.find(b"-----", close + 9, close + 80)
         stop = tail + 5 if tail >= 0 else min(len(data), close + 9)
         if _base64_bytes(data[found[1] : min(close, found[1] + 512)]) >= 8:
             yield found[0], stop
         return
-    stop = _end_of_body(data, found[1], min(limit, len(data)))
+    stop = _end_of_body(data, found[1], limit)
     if stop > found[1]:
         yield found[0], stop
 
@@ -170,4 +197,4 @@ def _end_of_body(data: bytes, start: int, limit: int) -> int:
 
 
 def _base64_bytes(data: bytes) -> int:
-    return sum(byte in _BASE64 for byte in data)
+    return len(data) - len(data.translate(None, _BASE64_BYTES))

@@ -9,7 +9,9 @@ import base64
 import binascii
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+
+from memory_core.redaction.scan import Finding, Match
 
 #: Terminal colours, zero-width and soft characters, backslash-newline.
 _NOISE = re.compile(
@@ -18,7 +20,8 @@ _NOISE = re.compile(
 )
 _ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'\\/nrtbf])")
 _PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
-_BASE64 = re.compile(rb"[A-Za-z0-9+/_-]{24,}={0,2}")
+BASE64_PATTERN = rb"[A-Za-z0-9+/_-]{24,}={0,2}"
+_BASE64 = re.compile(BASE64_PATTERN)
 _SIMPLE = {0x6E: b"\n", 0x72: b"\r", 0x74: b"\t", 0x62: b"\x08", 0x66: b"\x0c"}
 
 #: How deep escapes are looked through: JSON in JSON in JSON.
@@ -72,6 +75,25 @@ class View:
         return origin, end
 
 
+def find_everywhere(
+    data: bytes,
+    find: Callable[[bytes], list[Finding]],
+    runs: Callable[[bytes], Iterable[Match]] | None = None,
+) -> list[Finding]:
+    """What `find` sees in the text, in its views and in what is encoded in it; offsets are those of the text.
+
+    `runs` finds `BASE64_PATTERN`; a linear engine does that ten times faster than `re`.
+    """
+    findings = find(data)
+    for view in views(data):
+        findings += [(*view.origin(start, end), kind) for start, end, kind in find(view.data) if start < end]
+    for start, end, decoded in base64_runs(data, runs or _BASE64.finditer):
+        inner = find(decoded)
+        if inner:
+            findings.append((start, end, inner[0][2]))
+    return findings
+
+
 def views(data: bytes) -> Iterator[View]:
     """The views of `data` that differ from it and may show more."""
     view: View | None = None
@@ -99,13 +121,13 @@ def views(data: bytes) -> Iterator[View]:
             yield View(source, edits, view)
 
 
-def base64_runs(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+def base64_runs(data: bytes, runs: Callable[[bytes], Iterable[Match]]) -> Iterator[tuple[int, int, bytes]]:
     """Runs of base64 that hold text: start, end, and the text."""
-    for match in _BASE64.finditer(data):
+    for match in runs(data):
         start, end = match.span()
         if end - start > BASE64_MAX_BYTES:
             continue
-        decoded = _decode(match.group())
+        decoded = _decode(data[start:end])
         if decoded is not None:
             yield start, end, decoded
 
