@@ -9,6 +9,7 @@ import pytest
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.errors import NotAlone
+from tests.queue.broker import Broker, until
 from tests.queue.conftest import make_envelope
 from workers.queue.depth import backlog
 from workers.queue.keys import Keys
@@ -282,3 +283,21 @@ def test_the_backlog_is_told_in_entries_bytes_and_age(ends: SimpleNamespace):
     assert depth.entries == 1
     assert depth.bytes == counters(ends)[1]
     assert 3.0 <= depth.oldest_age_seconds < 4.0
+
+
+def test_the_broker_writes_its_log_anew_only_while_nothing_waits(ends: SimpleNamespace, broker: Broker):
+    def log_bytes() -> int:
+        with os.scandir(broker.directory / "appendonlydir") as files:
+            try:
+                return sum(file.stat().st_size for file in files)
+            except FileNotFoundError:  # the broker exchanges its files just now
+                return 1 << 30
+
+    ends.queue.append([make_envelope(b"x" * 200_000)])
+    assert ends.reader.rewrite_log() is False
+    ends.reader.delete(read_all(ends), 1, TOKEN)
+    assert log_bytes() > 200_000
+
+    assert ends.reader.rewrite_log() is True
+
+    until(lambda: log_bytes() < 200_000)

@@ -129,6 +129,7 @@ def test_a_subscription_that_a_stopped_broker_holds_is_given_up_and_renewed(brok
     replies.ensure_subscribed(5.0)
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # a fork is what is tested
 def test_a_forked_child_subscribes_for_itself(ends: SimpleNamespace, replies_factory):
     replies = replies_factory()
     replies.ensure_subscribed(5.0)
@@ -192,6 +193,7 @@ def test_a_ring_that_fails_fails_nothing_else():
     doorbell.close()
 
 
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")  # a fork is what is tested
 def test_a_forked_child_rings_with_a_thread_of_its_own():
     ours, theirs = multiprocessing.Pipe()
     doorbell = Doorbell(lambda: theirs.send("rung"))

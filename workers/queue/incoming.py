@@ -62,15 +62,22 @@ class Incoming:
     def sweep(self, now_us: int) -> int:
         """Remove files older than a day; how many. Only right while no entry waits in the stream."""
         before = now_us / MICROSECONDS - limits.INCOMING_ORPHAN_SECONDS
-        old = [path for path in self._files() if path.lstat().st_mtime < before]
-        for path in old:
-            path.unlink(missing_ok=True)
-        return len(old)
+        return sum(_remove_older(path, before) for path in self._files())
 
     def _files(self) -> list[Path]:
         if not self._directory.is_dir():
             return []
         return [path for path in self._directory.iterdir() if _NAME.fullmatch(path.name.removeprefix(".t-"))]
+
+
+def _remove_older(path: Path, before: float) -> bool:
+    try:
+        if path.lstat().st_mtime >= before:
+            return False
+        path.unlink()
+    except FileNotFoundError:  # a gate took back what it had not appended
+        return False
+    return True
 
 
 def _write_synced(path: Path, body: bytes) -> None:

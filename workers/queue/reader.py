@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from redis import Redis
-from redis.exceptions import RedisError
+from redis.exceptions import RedisError, ResponseError
 
 from memory_core import limits
 from memory_core.domain.command import Envelope
@@ -136,12 +136,27 @@ class StreamReader:
 
     def sweep_incoming(self, now_us: int) -> int:
         """Remove bodies that no entry names, older than a day; how many. Does nothing while entries wait."""
+        return 0 if self._count() else self._incoming.sweep(now_us)
+
+    def rewrite_log(self) -> bool:
+        """Have the broker write its append-only file anew, which is small while nothing waits; whether it
+        began. For a disk that gets full: the file keeps what was deleted until then.
+        """
+        if self._count():
+            return False
         try:
-            if self._client.xlen(self._keys.commands):
-                return 0
+            self._client.bgrewriteaof()
+        except ResponseError:  # one is under way, or a managed broker forbids it
+            return False
         except RedisError as error:
             raise Unavailable(f"the broker did not answer: {error}") from error
-        return self._incoming.sweep(now_us)
+        return True
+
+    def _count(self) -> int:
+        try:
+            return int(self._client.xlen(self._keys.commands))  # pyright: ignore[reportArgumentType]
+        except RedisError as error:
+            raise Unavailable(f"the broker did not answer: {error}") from error
 
     def _fetch(self, count: int, block_ms: int) -> None:
         # From the very head whenever nothing read is outstanding: after a wipe and a clock that stepped
