@@ -16,6 +16,8 @@ from client.spool import Entry, Spool
 from memory_core import limits
 
 _DONE = frozenset(("committed", "duplicate", "dropped"))
+#: Sending it again would change nothing; a dead one lies in the server's dead letters too.
+_ASIDE = frozenset(("invalid", "dead"))
 _WAIT_STATUSES = frozenset((429, 502, 503, 504))
 _STOP_STATUSES = frozenset((401, 403, 404, 405))
 #: Of a single event: the event itself is not acceptable.
@@ -151,8 +153,8 @@ class _Drain:
             if status in _DONE:
                 self._spool.remove(entry.name)
                 self._report.delivered += 1
-            elif status == "invalid":
-                self._reject(entry, reason or "the server calls it invalid")
+            elif status in _ASIDE:
+                self._reject(entry, f"the server calls it {status}: {reason}")
             elif status != "refused" or not self._count_try(entry, reason or "refused"):
                 continue
             settled += 1

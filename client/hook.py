@@ -14,6 +14,7 @@ import time
 
 from client import payload as payloads
 from client import settings as client_settings
+from client.place import repository_of
 from client.session_state import SessionState
 from client.settings import ClientSettings
 from client.spool import Spool
@@ -21,6 +22,8 @@ from memory_core import limits
 
 #: What a client expects on standard output when there is nothing to say; others are given `{}`.
 _NOTHING = {"claude-code": "", "codex": ""}
+#: What a request for context says, in the words of the event.
+_ASKED = ("agent", "session_id", "cwd", "home", "repo_path", "project_strategy")
 _SESSION_START = "sessionstart"
 _USER_PROMPT = "userpromptsubmit"
 
@@ -59,6 +62,7 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
     cwd = cwd if isinstance(cwd, str) and cwd else _working_directory()
     state = SessionState(settings.state_dir, client, session or "none")
     seq, given = state.next_seq(now_us)
+    repository = repository_of(cwd)
     # What the server knows of this event is what it is asked with later, redacted parts included.
     kept = _keep(
         spool,
@@ -69,6 +73,9 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
             "agent": client,
             "session_id": session,
             "cwd": cwd,
+            "home": client_settings.home_of(environ),
+            "repo_path": repository,
+            "project_strategy": "repo-root" if repository else "",
             "source": source,
             "host": payloads.host_of(environ),
             "seq": str(seq),
@@ -78,7 +85,7 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
         seq=seq,
     )
     kind = event.replace("-", "").replace("_", "").lower()
-    asked = {name: kept[name] for name in ("agent", "cwd", "session_id")}
+    asked = {name: kept[name] for name in _ASKED}
     answer = _context(kind, spool, settings, state, asked, given=given) if session else ""
     _start_drain(spool, settings)
     return answer

@@ -54,22 +54,24 @@ def test_each_of_these_is_done(
     assert spool.names() == []
 
 
+@pytest.mark.parametrize("status", ["pending", "not_kept", "a word of a later version"])
 def test_what_is_pending_is_sent_again_with_the_same_key(
-    gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
+    status: str, gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
 ):
     (entry,) = spooled(1)
-    gate.behaviour = in_turn(says("pending"), commits)
+    gate.behaviour = in_turn(says(status), commits)
     drain(spool, settings_of(gate.url), seconds=5)
 
     assert [key_of(item) for item in gate.items] == [entry.key, entry.key]
     assert spool.names() == []
 
 
+@pytest.mark.parametrize("status", ["invalid", "dead"])
 def test_what_is_invalid_is_set_aside_and_not_sent_again(
-    gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
+    status: str, gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
 ):
     added = spooled(3)
-    gate.behaviour = in_turn(says("committed", "invalid", "committed"), commits)
+    gate.behaviour = in_turn(says("committed", status, "committed"), commits)
     report = drain(spool, settings_of(gate.url), seconds=5)
 
     assert (report.delivered, report.rejected, len(gate.batches)) == (2, 1, 1)
