@@ -23,17 +23,21 @@ NOTICE = (
 )
 
 
-def fence(text: str, provenance: str, *, nonce: str | None = None) -> str:
+def fence(text: str, provenance: str, *, nonce: str | None = None, with_notice: bool = True) -> str:
     """`text` between two markers that carry one nonce, below a line that says what it is.
 
     `provenance` (one line: where the text comes from) stands in the opening marker. A marker inside
     `text` is escaped, so nothing stored can close the fence. `nonce` is 16 hex digits, new for each
-    answer unless given. `strip` undoes the whole.
+    answer unless given. `strip` undoes the whole. An answer of many short fences says `NOTICE` once and
+    leaves it out of each.
     """
     number = nonce or secrets.token_hex(8)
     source = _UNSAFE_IN_PROVENANCE.sub(" ", provenance)[:_PROVENANCE_MAX_CHARS].strip()
     inner = escape(text)
-    return f"<!-- {_WORD} {number} begin; source: {source} -->\n{NOTICE}\n\n{inner}\n<!-- {_WORD} {number} end -->\n"
+    notice = f"{NOTICE}\n\n" if with_notice else ""
+    return (
+        f"<!-- {_WORD} {number} begin; source: {source} -->\n{notice}{inner}\n<!-- {_WORD} {number} end -->\n"
+    )
 
 
 def escape(text: str) -> str:

@@ -1,0 +1,115 @@
+"""Which projects a question is about. A question never makes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from memory_core.domain import place
+from memory_core.domain.project import Project
+from memory_core.errors import Invalid, NotFound
+from memory_core.store import projects, sessions
+from memory_core.store.transaction import Reading
+
+_CANDIDATES_SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asker:
+    """Who asks: the principal whose open sessions count, and the session where the client names it."""
+
+    principal: str
+    session_id: bytes | None = None
+
+
+def project_for(reading: Reading, asker: Asker, workspace: str | None, project: str | None) -> Project:
+    """The one project that is meant: the named one, else that of the asking session, else that of the only open session.
+
+    Raises `NotFound`: there is no such project, or the scope is unknown; with the candidates.
+    """
+    if workspace or project:
+        return _named(reading, workspace, project)
+    if asker.session_id is not None:
+        row = sessions.one(reading, asker.session_id)
+        if row is not None:
+            return _by_id(reading, row["project_id"])
+    open_ones = sessions.open_projects(reading, owner=asker.principal, limit=_CANDIDATES_SHOWN)
+    if len(open_ones) == 1:
+        return _by_id(reading, open_ones[0]["project_id"])
+    raise _unknown(reading, [f"{row['workspace']}/{row['project']}" for row in open_ones])
+
+
+def names_for_write(
+    reading: Reading, asker: Asker, workspace: str | None, project: str | None
+) -> tuple[str, str]:
+    """Names of workspace and project to write to. A named project need not be there yet; without names as `project_for`."""
+    if project:
+        name = _project_name(project)
+        if workspace:
+            return _workspace_name(workspace), name
+        known = projects.by_name(reading, name)
+        return (known[0]["workspace"] if known else place.DEFAULT_WORKSPACE), name
+    found = project_for(reading, asker, workspace, project)
+    return found.workspace, found.name
+
+
+def global_project(reading: Reading) -> Project | None:
+    """What holds for every project; None as long as nothing was written there."""
+    row = projects.named(reading, place.DEFAULT_WORKSPACE, place.GLOBAL_PROJECT)
+    return None if row is None else Project.from_row(row)
+
+
+def _named(reading: Reading, workspace: str | None, project: str | None) -> Project:
+    if not project:
+        raise Invalid("workspace alone names no project: give project too, or neither")
+    name = _project_name(project)
+    if workspace:
+        row = projects.named(reading, _workspace_name(workspace), name)
+    else:
+        rows = projects.by_name(reading, name, limit=1)
+        row = rows[0] if rows else None
+    if row is not None:
+        return Project.from_row(row)
+    wanted = f"{workspace}/{project}" if workspace else project
+    raise NotFound(f"there is no project {wanted!r}; there are: {_listed(_all_names(reading))}")
+
+
+def _by_id(reading: Reading, project_id: bytes) -> Project:
+    row = projects.by_id(reading, project_id)
+    if row is None:
+        raise NotFound("the session's project is not there any more")
+    return Project.from_row(row)
+
+
+def _unknown(reading: Reading, open_ones: list[str]) -> NotFound:
+    if open_ones:
+        return NotFound(
+            f"scope unknown: sessions are open in {_listed(open_ones)}; name one as workspace and project"
+        )
+    names = _all_names(reading)
+    if not names:
+        return NotFound("scope unknown: nothing is remembered yet; name a project to write to")
+    return NotFound(
+        f"scope unknown: no session is open; name workspace and project; there are: {_listed(names)}"
+    )
+
+
+def _all_names(reading: Reading) -> list[str]:
+    return [
+        f"{row['workspace']}/{row['name']}" for row in projects.listed(reading, limit=_CANDIDATES_SHOWN + 1)
+    ]
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:_CANDIDATES_SHOWN])
+    return (shown + ", …" if len(names) > _CANDIDATES_SHOWN else shown) or "none yet"
+
+
+def _workspace_name(text: str) -> str:
+    return place.name_from(text) or place.DEFAULT_WORKSPACE
+
+
+def _project_name(text: str) -> str:
+    name = place.GLOBAL_PROJECT if text.strip() == place.GLOBAL_PROJECT else place.name_from(text)
+    if not name:
+        raise Invalid("project is empty; leave it out to mean the current one")
+    return name

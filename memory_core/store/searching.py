@@ -1,0 +1,165 @@
+"""Questions to the full-text tables. The scope is part of every match: nothing outside it is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import bindparam, func, select
+
+from memory_core import limits
+from memory_core.store.fulltext import scope_token
+from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.store.tables import page_versions, pages, projects, workspaces
+from memory_core.store.transaction import Reading
+
+_PAGE_COLUMNS = "{title body path_search}"
+_OBSERVATION_COLUMNS = "{title body command paths result}"
+
+#: Title, body, words of path and names, scope.
+_CANDIDATES = text_statement(
+    "SELECT rowid AS number, bm25(pages_fts, 6.0, 1.0, 3.0, 0.0) AS rank FROM pages_fts"
+    " WHERE pages_fts MATCH :match"
+    " AND rowid NOT IN (SELECT number FROM pages WHERE expires_at <= :now)"
+    " ORDER BY rank LIMIT :limit"
+)
+_SNIPPET = text_statement(
+    "SELECT p.id, p.number, p.path, p.updated_at, p.pinned, v.title, v.kind, v.tier, j.name AS project, w.name AS workspace,"
+    " snippet(pages_fts, 1, '<mark>', '</mark>', '…', :tokens) AS snippet"
+    " FROM pages_fts JOIN pages p ON p.number = pages_fts.rowid JOIN page_versions v ON v.id = p.version_id"
+    " JOIN projects j ON j.id = p.project_id JOIN workspaces w ON w.id = j.workspace_id"
+    " WHERE pages_fts MATCH :match AND pages_fts.rowid = :number"
+)
+_COUNT_PAGES = text_statement(
+    "SELECT count(*) AS found FROM (SELECT 1 FROM pages_fts WHERE pages_fts MATCH :match LIMIT :at_most)"
+)
+_COUNT_OBSERVATIONS = text_statement(
+    "SELECT count(*) AS found FROM (SELECT 1 FROM observations_fts WHERE observations_fts MATCH :match LIMIT :at_most)"
+)
+_OBSERVATIONS = text_statement(
+    "SELECT o.id, o.session_id, o.kind, o.title, o.recorded_at, j.name AS project, w.name AS workspace, f.rank AS rank, f.snippet"
+    " FROM (SELECT rowid AS seq, bm25(observations_fts, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0) AS rank,"
+    " snippet(observations_fts, -1, '<mark>', '</mark>', '…', :tokens) AS snippet"
+    " FROM observations_fts WHERE observations_fts MATCH :match ORDER BY rank LIMIT :window) AS f"
+    " JOIN observations o ON o.seq = f.seq AND (o.owner IS NULL OR o.owner = :owner) JOIN projects j ON j.id = o.project_id"
+    " JOIN workspaces w ON w.id = j.workspace_id ORDER BY f.rank LIMIT :limit"
+)
+_HEAD = func.substr(page_versions.c.content, page_versions.c.body_start + 1, limits.SNIPPET_MAX_CHARS * 2)
+_RECENT = Statement(
+    select(
+        pages.c.id,
+        pages.c.path,
+        pages.c.updated_at,
+        page_versions.c.title,
+        page_versions.c.kind,
+        projects.c.name.label("project"),
+        workspaces.c.name.label("workspace"),
+        _HEAD.label("head"),
+    )
+    .join(page_versions, page_versions.c.id == pages.c.version_id)
+    .join(projects, projects.c.id == pages.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(
+        pages.c.project_id == bindparam("project_id"),
+        pages.c.tombstoned_at.is_(None),
+        (pages.c.expires_at.is_(None)) | (pages.c.expires_at > bindparam("now")),
+    )
+    .order_by(pages.c.updated_at.desc(), pages.c.number.desc())
+    .limit(bindparam("limit"))
+)
+_COUNTS = Statement(
+    select(
+        select(func.count())
+        .select_from(pages)
+        .where(pages.c.tombstoned_at.is_(None))
+        .scalar_subquery()
+        .label("pages_latest"),
+        select(func.count()).select_from(page_versions).scalar_subquery().label("pages_all"),
+    )
+)
+_PROJECT_COUNTS = Statement(
+    select(
+        select(func.count())
+        .select_from(pages)
+        .where(pages.c.tombstoned_at.is_(None), pages.c.project_id == bindparam("project_id"))
+        .scalar_subquery()
+        .label("pages_latest"),
+        select(func.count())
+        .select_from(page_versions)
+        .where(page_versions.c.project_id == bindparam("project_id"))
+        .scalar_subquery()
+        .label("pages_all"),
+    )
+)
+
+
+def _match(expression: str, columns: str, project_numbers: Sequence[int] | None) -> str:
+    asked = f"({columns} : ({expression}))"
+    if project_numbers is None:
+        return asked
+    scopes = " OR ".join(f'"{scope_token(number)}"' for number in project_numbers)
+    return f"(scope : ({scopes})) AND {asked}"
+
+
+def candidates(
+    reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, now: int | None, limit: int
+) -> list[Row]:
+    """number and rank (bm25, lower is better) of the best pages of these projects (None: of all). Expired ones only without `now`."""
+    match = _match(expression, _PAGE_COLUMNS, project_numbers)
+    return reading.rows(_CANDIDATES, match=match, now=-1 if now is None else now, limit=limit)
+
+
+def page_hit(reading: Reading, expression: str, number: int) -> Row | None:
+    """What a hit shows of a page; the snippet marks what the expression found."""
+    return reading.row(
+        _SNIPPET, match=_match(expression, _PAGE_COLUMNS, None), number=number, tokens=limits.SNIPPET_TOKENS
+    )
+
+
+def count_pages(
+    reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, at_most: int
+) -> int:
+    """How many pages match, counted up to `at_most`: cheap, nothing is ranked."""
+    row: Any = reading.row(
+        _COUNT_PAGES, match=_match(expression, _PAGE_COLUMNS, project_numbers), at_most=at_most
+    )
+    return row["found"]
+
+
+def count_observations(
+    reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, at_most: int
+) -> int:
+    row: Any = reading.row(
+        _COUNT_OBSERVATIONS,
+        match=_match(expression, _OBSERVATION_COLUMNS, project_numbers),
+        at_most=at_most,
+    )
+    return row["found"]
+
+
+def observation_hits(
+    reading: Reading,
+    expression: str,
+    project_numbers: Sequence[int] | None,
+    *,
+    owner: str | None,
+    limit: int,
+) -> list[Row]:
+    """The best observations of these projects that are shared or `owner`'s: id, session_id, kind, title, recorded_at, project, workspace, rank, snippet."""
+    match = _match(expression, _OBSERVATION_COLUMNS, project_numbers)
+    return reading.rows(
+        _OBSERVATIONS, match=match, owner=owner, limit=limit, window=limit * 4, tokens=limits.SNIPPET_TOKENS
+    )
+
+
+def recent_pages(reading: Reading, project_id: bytes, *, now: int, limit: int) -> list[Row]:
+    """The pages of a project that changed last, with the head of their text."""
+    return reading.rows(_RECENT, project_id=project_id, now=now, limit=limit)
+
+
+def page_counts(reading: Reading, project_id: bytes | None = None) -> dict[str, int]:
+    """`pages_latest` and `pages_all` (versions), of one project or of all."""
+    row: Any = (
+        reading.row(_COUNTS) if project_id is None else reading.row(_PROJECT_COUNTS, project_id=project_id)
+    )
+    return {"pages_latest": row["pages_latest"], "pages_all": row["pages_all"]}
