@@ -132,6 +132,32 @@ FRONT_MATTER_MAX_BYTES = 16 * KIB
 EXTERNAL_FILE_MAX_BYTES = 4 * MIB
 #: Rows of the file outbox that one step of the writer installs.
 OUTBOX_STEP_ROWS = 200
+# --- the web process ----------------------------------------------------------------------------
+#: Size of one request head: its line, the number of header fields, one field.
+REQUEST_LINE_MAX_BYTES = 8_190
+HEADER_FIELDS_MAX = 64
+HEADER_FIELD_MAX_BYTES = 8_190
+#: How long a token's record is believed; a revoked token works no longer than this.
+TOKEN_CACHE_SECONDS = 3.0
+TOKENS_CACHED_MAX = 1_024
+#: A browser that signed in is remembered this long.
+COOKIE_SECONDS = 30 * 24 * 3600
+#: After an MCP answer is sent, for what its handler still does.
+MCP_AFTERWORK_SECONDS = 5.0
+#: A command that somebody waits for takes no effect later than this after it was sent.
+RPC_VALID_SECONDS = 30.0
+#: For the subscription that replies come over, before anything is appended that waits for one.
+SUBSCRIBE_SECONDS = 0.5
+#: A web process whose threads are all busy and finish nothing for so long stands still.
+WEB_STILL_SECONDS = 15.0
+WEB_STOP_SECONDS = 10
+#: Fields of one query string.
+QUERY_FIELDS_MAX = 64
+#: Between attempts to bind the probe port; a probe's connection may last.
+PROBE_REBIND_SECONDS = 0.5
+PROBE_CONNECTION_SECONDS = 2.0
+#: A writer that is silent for longer makes `/readyz` say so.
+WRITER_SILENT_SECONDS = 10.0
 
 # --- recall -------------------------------------------------------------------------------------
 QUERY_MAX_CHARS = 1_000

@@ -1,0 +1,71 @@
+"""The gate as a WSGI application: `gunicorn --config python:web.gunicorn_conf 'web.app:create_app()'`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from flask import Flask
+
+from memory_core.config import Settings, load
+from web import answers, auth, hooks, metrics
+from web.answers import json_answer
+from web.auth import remember_browser
+from web.bodies import READ_MAX_BYTES
+from web.names import Names
+from web.parts import Parts, build
+from web.probes import Progress
+
+
+def create_app(settings: Settings | None = None, parts: Parts | None = None) -> Flask:
+    """The application, not yet connected to anything; `extensions["memoryd.start"]` starts its threads
+    once the process has forked."""
+    settings = settings or load()
+    parts = parts or build(settings)
+    app = Flask("web", static_folder=None)
+    app.config["MAX_CONTENT_LENGTH"] = READ_MAX_BYTES
+    answers.install(app)
+    auth.install(app, parts.tokens)
+    app.after_request(_hardened)
+    app.after_request(remember_browser)
+    for routes in _blueprints(parts):
+        app.register_blueprint(routes)
+    app.wsgi_app = Door(app.wsgi_app, parts.names, parts.progress)
+    app.extensions["memoryd.start"] = parts.start
+    app.extensions["memoryd.stop"] = parts.stop
+    return app
+
+
+def _blueprints(parts: Parts) -> list[Any]:
+    return [
+        hooks.blueprint(parts.gate),
+        metrics.blueprint(parts.settings, parts.meters, parts.line),
+    ]
+
+
+class Door:
+    """What every request passes first, whatever its path: the checks of names, and the count of those under way."""
+
+    def __init__(self, inner: Callable[..., Iterable[bytes]], names: Names, progress: Progress) -> None:
+        self._inner = inner
+        self._names = names
+        self._progress = progress
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        self._progress.begin()
+        try:
+            refusal = self._names.refusal(environ)
+            if refusal is not None:
+                status, reason = refusal
+                answer = json_answer({"error": reason, "code": "forbidden_name"}, status)
+                answer.headers["Connection"] = "close"
+                return answer(environ, start_response)
+            return self._inner(environ, start_response)
+        finally:
+            # Answers are never streamed: when the call returns, the work is done.
+            self._progress.end()
+
+
+def _hardened(response: Any) -> Any:
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    return response

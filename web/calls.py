@@ -1,0 +1,80 @@
+"""Calling a tool on behalf of somebody: the context it runs in, for both doors (MCP and HTTP)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_core import limits
+from memory_core.errors import Forbidden
+from memory_core.ids import session_id_from
+from memory_core.store.database import Database
+from memory_core.tools import Tool
+from web.auth import MAY, Caller
+from web.gate import Gate
+from web.identity import CommandId, of_client_key, of_part
+from web.vitals import Vitals
+
+#: Headers by which a client says which session it is in; the first that is there counts.
+SESSION_HEADERS = (
+    "HTTP_X_MEMORYD_SESSION_ID",
+    "HTTP_X_MEMORY_ACTOR_SESSION_ID",
+    "HTTP_MCP_SESSION_ID",
+)
+#: Where the caller rides, in the request's environ, from the route to the tool.
+CALLER = "memoryd.caller"
+_KEY_HEADER = "HTTP_IDEMPOTENCY_KEY"
+
+
+class CallContext:
+    """One call's context; fulfils `memory_core.tools.ToolContext`."""
+
+    def __init__(
+        self, *, gate: Gate, database: Database, vitals: Vitals, caller: Caller, environ: Mapping[str, Any]
+    ) -> None:
+        self._gate = gate
+        self._database = database
+        self._vitals = vitals
+        self._caller = caller
+        self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
+        key = environ.get(_KEY_HEADER)
+        self._key: CommandId | None = of_client_key(str(key)) if key else None
+        self._submitted = 0
+
+    @property
+    def database(self) -> Database:
+        return self._database
+
+    @property
+    def principal(self) -> str:
+        return self._caller.principal
+
+    @property
+    def token_scope(self) -> str:
+        return self._caller.scope
+
+    @property
+    def session_id(self) -> bytes | None:
+        if not self._session:
+            return None
+        return session_id_from(self._session[: limits.SESSION_KEY_MAX_CHARS])
+
+    def submit(self, command: object) -> Mapping[str, Any]:
+        return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)
+
+    def vitals(self) -> Mapping[str, Any]:
+        return self._vitals.read()
+
+    def _next_id(self) -> CommandId:
+        """From the caller's key, so that the whole call can be sent again; else a new one."""
+        number, self._submitted = self._submitted, self._submitted + 1
+        if self._key is None:
+            return CommandId(value=self._gate.ids.new(), is_foreign=False)
+        return of_part(self._key, number)
+
+
+def check_may_call(tool: Tool, caller: Caller) -> None:
+    """`Forbidden` when the caller's token only reads and the tool writes."""
+    needed = "read" if tool.is_read_only else "write"
+    if needed not in MAY.get(caller.scope, frozenset()):
+        raise Forbidden(f"{tool.name} needs a token of scope 'write'; this one has {caller.scope!r}")

@@ -1,0 +1,94 @@
+"""From one hook delivery to one command: read by its client's adapter, redacted, capped, given its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import memory_core.agents as agents_package
+from memory_core.agents import AgentClient, client_named
+from memory_core.commands.capture import RecordObservation
+from memory_core.domain.capture import capped
+from memory_core.domain.command import Envelope
+from memory_core.domain.event import HookEvent
+from memory_core.errors import Invalid
+from memory_core.ids import session_id_from
+from memory_core.registry import discover
+from web.auth import Caller
+from web.gate import Gate
+from web.identity import body_hash, canonical, of_client_key, of_event
+
+#: Fields of an event that hold what somebody said or named; the others are our own words and ids.
+_TEXTS = ("title", "body", "cwd", "model", "reason", "transcript_path", "extension", "agent_type")
+_TOOL_TEXTS = ("name", "command", "result")
+_GENERIC = "generic"
+
+
+def load_clients() -> None:
+    """Register every agent client; once, before the first request."""
+    discover(agents_package)
+
+
+def envelope_of(
+    gate: Gate, payload: Any, query: Mapping[str, str], caller: Caller, *, wants_reply: bool
+) -> Envelope:
+    """The command that one delivery asks for. Raises `Invalid`, saying what to change."""
+    if not isinstance(payload, dict):
+        raise Invalid("a hook's body is one JSON object, as its client sends it")
+    received = canonical(payload)
+    event = _client(query).read(payload, query)
+    key = query.get("ingest_key")
+    command_id = of_client_key(key) if key else of_event(event, received, gate.ids)
+    command = RecordObservation(
+        event=capped(redacted(event, gate)),
+        source=f"{event.client}/{query.get('source') or 'direct'}",
+        project_strategy=query.get("project_strategy") or "basename",
+        **_scope(gate, query),
+    )
+    return gate.envelope(
+        command,
+        command_id,
+        caller,
+        received_hash=body_hash(gate.hash_key, received),
+        wants_reply=wants_reply,
+    )
+
+
+def redacted(event: HookEvent, gate: Gate) -> HookEvent:
+    """The event without secrets: all its texts are scanned as one, so that a name finds its value."""
+    texts: dict[str, Any] = {name: getattr(event, name) for name in _TEXTS}
+    if _is_wordy(event.session_key):
+        texts["session_key"] = event.session_key
+    if event.tool is not None:
+        texts["tool"] = {name: getattr(event.tool, name) for name in _TOOL_TEXTS}
+        texts["paths"] = list(event.tool.paths)
+    clean = gate.redact(texts)
+    tool = event.tool
+    if tool is not None:
+        tool = replace(tool, **clean.pop("tool"), paths=tuple(clean.pop("paths")))
+    return replace(event, **clean, tool=tool)
+
+
+def _is_wordy(session_key: str) -> bool:
+    """Whether a session's key is anything but a UUID (which no secret hides in)."""
+    return (
+        len(session_key) != 36 or session_id_from(session_key).hex() != session_key.replace("-", "").lower()
+    )
+
+
+def _scope(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
+    """Where the client says it is; absent and empty are the same."""
+    names = ("workspace", "project", "repo_path", "home")
+    told: dict[str, str | None] = {name: query.get(name) or None for name in names}
+    if any(told.values()):
+        told = gate.redact(told)
+    return told
+
+
+def _client(query: Mapping[str, str]) -> AgentClient:
+    name = query.get("agent") or _GENERIC
+    client = client_named(name) or client_named(_GENERIC)
+    if client is None:
+        raise Invalid(f"unknown agent {name[:64]!r}")
+    return client

@@ -1,0 +1,167 @@
+"""`POST /hook` and `POST /hook/batch`: events come in. They need the broker and nothing else; a database or a
+writer that is away delays nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from flask import Blueprint, Response, request
+from werkzeug.exceptions import RequestEntityTooLarge
+
+from memory_core import limits
+from memory_core.domain.command import Envelope
+from memory_core.errors import CoreError, Invalid
+from memory_core.ids import id_text
+from web.answers import TooMuch, error_answer, json_answer, status_of
+from web.auth import Caller, current, needs
+from web.bodies import parse_json, read_body
+from web.events import envelope_of
+from web.gate import Gate, Outcome, Taken, error_of
+
+#: Events that a client's own policy kept back are accepted and go nowhere.
+_DROPPED = Outcome(status="dropped")
+_STATUS_OF = {"duplicate": 200, "committed": 200, "dead": 409}
+
+
+def blueprint(gate: Gate) -> Blueprint:
+    routes = Blueprint("hooks", __name__)
+
+    @routes.post("/hook")
+    @needs("capture")
+    def _one() -> Response:
+        query = request.args.to_dict()
+        payload = parse_json(read_body(request))
+        if _is_dropped(query, payload):
+            return json_answer({"status": "dropped"}, 202)
+        waits = query.get("wait") == "commit"
+        envelope = envelope_of(gate, payload, query, current(), wants_reply=waits)
+        if waits:
+            return _one_answer(envelope, gate.take_and_wait([envelope], limits.REPLY_WAIT_SECONDS))
+        known = gate.known(envelope) if "ingest_key" in query else None
+        if known is not None:
+            return _outcome_answer(envelope, known)
+        return _one_answer(envelope, gate.take([envelope]))
+
+    @routes.post("/hook/batch")
+    @needs("capture")
+    def _batch() -> Response:
+        items = parse_json(read_body(request))
+        if not isinstance(items, list):
+            raise Invalid('the body is a JSON array of {"url", "body"}, one per event')
+        if len(items) > limits.BATCH_ITEMS_MAX:
+            raise RequestEntityTooLarge(
+                f"A batch holds at most {limits.BATCH_ITEMS_MAX} events; none was kept."
+            )
+        return Batch(gate, current(), waits=request.args.get("wait") == "commit").answer(items)
+
+    return routes
+
+
+class Batch:
+    """One `/hook/batch` request: each item its own status, one admission for all, in order."""
+
+    def __init__(self, gate: Gate, caller: Caller, *, waits: bool) -> None:
+        self._gate = gate
+        self._caller = caller
+        self._waits = waits
+
+    def answer(self, items: list[Any]) -> Response:
+        outcomes: dict[int, Outcome] = {}
+        envelopes: dict[int, Envelope] = {}
+        for index, item in enumerate(items):
+            read = self._read(item)
+            if isinstance(read, Envelope):
+                envelopes[index] = read
+            else:
+                outcomes[index] = read
+        taken = self._take(list(envelopes.values()))
+        outcomes |= dict(zip(envelopes, taken.outcomes, strict=True))
+        results = [_result(outcomes[index], envelopes.get(index)) for index in range(len(items))]
+        return self._acknowledged(results, taken)
+
+    def _take(self, envelopes: list[Envelope]) -> Taken:
+        if not envelopes:
+            return Taken(outcomes=[])
+        if self._waits:
+            return self._gate.take_and_wait(envelopes, limits.REPLY_WAIT_SECONDS)
+        return self._gate.take(envelopes)
+
+    def _read(self, item: Any) -> Envelope | Outcome:
+        """One item's command; what is wrong with one item never stops the others."""
+        try:
+            if not isinstance(item, dict) or not isinstance(item.get("url"), str):
+                raise Invalid('an item is {"url": "/hook?…", "body": {…}}')
+            query = _query_of(item["url"])
+            if _is_dropped(query, item.get("body")):
+                return _DROPPED
+            return envelope_of(self._gate, item.get("body"), query, self._caller, wants_reply=self._waits)
+        except CoreError as error:
+            return Outcome(status="invalid", code=error.code, reason=str(error))
+
+    def _acknowledged(self, results: list[dict[str, Any]], taken: Taken) -> Response:
+        """`accepted` counts the unbroken prefix; `accepted_indices` follows where there is more behind a gap."""
+        kept = [
+            i
+            for i, result in enumerate(results)
+            if result["status"] not in ("invalid", "refused", "not_kept")
+        ]
+        prefix = next((i for i, index in enumerate(kept) if i != index), len(kept))
+        body: dict[str, Any] = {"accepted": prefix}
+        if prefix != len(kept) or not kept:
+            body["accepted_indices"] = kept
+        failed = next((i for i in range(len(results)) if i not in set(kept)), None)
+        if failed is not None:
+            body["failed_index"] = failed
+        body["results"] = results
+        if taken.refused is None:
+            return json_answer(body, 200 if self._waits else 202)
+        refusal = TooMuch(taken.refused, retry_after_seconds=taken.retry_after_seconds)
+        answer = error_answer(refusal)
+        body |= {"error": str(refusal), "code": refusal.code}
+        return json_answer(body, 429, {"Retry-After": answer.headers["Retry-After"]})
+
+
+def _query_of(url: str) -> dict[str, str]:
+    try:
+        pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=limits.QUERY_FIELDS_MAX)
+    except ValueError as error:
+        raise Invalid(f"the item's url cannot be read: {error}") from error
+    # The first value counts, as for a single delivery.
+    return dict(reversed(pairs))
+
+
+def _is_dropped(query: Mapping[str, str], payload: Any) -> bool:
+    """Whether the client asked to leave a subagent's events out and this is one."""
+    if query.get("drop_subagent", "").lower() not in ("1", "true", "yes", "on") or not isinstance(
+        payload, dict
+    ):
+        return False
+    return any(payload.get(name) for name in ("agent_id", "agent_type", "subagentType"))
+
+
+def _one_answer(envelope: Envelope, taken: Taken) -> Response:
+    if taken.refused is not None:
+        raise TooMuch(taken.refused, retry_after_seconds=taken.retry_after_seconds)
+    return _outcome_answer(envelope, taken.outcomes[0])
+
+
+def _outcome_answer(envelope: Envelope, outcome: Outcome) -> Response:
+    status = _STATUS_OF.get(outcome.status, 202)
+    if outcome.status == "refused":
+        status = status_of(error_of(outcome))
+    body = _result(outcome, envelope)
+    if outcome.status == "pending" and not envelope.wants_reply:
+        body["status"] = "queued"
+    return json_answer(body, status)
+
+
+def _result(outcome: Outcome, envelope: Envelope | None) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "id": id_text(envelope.id) if envelope is not None else None,
+        "status": outcome.status,
+    }
+    if outcome.reason:
+        result |= {"code": outcome.code, "reason": outcome.reason}
+    return result

@@ -1,0 +1,48 @@
+"""`GET /metrics`: Prometheus text, for tokens that may read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from flask import Blueprint, Response
+from prometheus_client.core import Metric
+
+from memory_core.config import Settings
+from web.auth import needs
+from web.line import Line
+from web.meters import CONTENT_TYPE, Meters, gauges, writer_gauges
+
+
+def blueprint(settings: Settings, meters: Meters, line: Line) -> Blueprint:
+    routes = Blueprint("metrics", __name__)
+    of_writer = writer_gauges(settings.run_dir / "writer.metrics.json")
+
+    @routes.get("/metrics")
+    @needs("metrics")
+    def _metrics() -> Response:
+        page = meters.page(lambda: _backlog(line), lambda: _files(settings), of_writer)
+        return Response(page, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
+
+    return routes
+
+
+def _backlog(line: Line) -> Iterable[Metric]:
+    waiting = line.backlog()
+    figures = {
+        "backlog_entries": float(waiting.entries),
+        "backlog_bytes": float(waiting.bytes),
+        "backlog_oldest_age_seconds": waiting.oldest_age_seconds,
+    }
+    return gauges(figures, "What waits in the writer queue.")
+
+
+def _files(settings: Settings) -> Iterator[Metric]:
+    for name, path in (
+        ("database_bytes", settings.database),
+        ("wal_bytes", settings.database.with_name(settings.database.name + "-wal")),
+    ):
+        try:
+            size = path.stat().st_size
+        except OSError:
+            continue
+        yield from gauges({name: float(size)}, "Size of a file of the database.")

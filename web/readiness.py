@@ -1,0 +1,61 @@
+"""What `/readyz` looks at: broker, writer, schema, disk. Each check says what to do when it is not well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.config import Settings
+from memory_core.errors import CoreError
+from memory_core.store.database import Database
+from memory_core.store.schema import check_schema
+from web.line import Line
+from web.probes import Checks
+from workers import heartbeat
+from workers.queue.disk import DiskGauge
+
+
+def checks(settings: Settings, clock: Clock, line: Line, database: Database, disk: DiskGauge) -> Checks:
+    return {
+        "broker": _told(line.ping),
+        "writer": lambda: _writer(settings, clock),
+        "database": lambda: _database(database),
+        "disk": lambda: _disk(disk),
+    }
+
+
+def _told(ask: Callable[[], None]) -> Callable[[], str | None]:
+    def check() -> str | None:
+        try:
+            ask()
+        except CoreError as error:
+            return str(error)
+        return None
+
+    return check
+
+
+def _writer(settings: Settings, clock: Clock) -> str | None:
+    beat = heartbeat.read(heartbeat.heartbeat_file(settings.run_dir, "writer"))
+    if beat is None:
+        return "the writer has not started; events wait in the queue"
+    silent = beat.silent_seconds(clock.monotonic())
+    if silent > limits.WRITER_SILENT_SECONDS:
+        return f"the writer has been silent for {silent:.0f} s; events wait in the queue"
+    return None
+
+
+def _database(database: Database) -> str | None:
+    try:
+        with database.snapshot(seconds=1.0) as reading:
+            check_schema(reading)
+    except CoreError as error:
+        return str(error)
+    return None
+
+
+def _disk(disk: DiskGauge) -> str | None:
+    if disk.backlog_room_bytes() <= 0:
+        return "the disk is nearly full; nothing is taken until there is room"
+    return None

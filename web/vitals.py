@@ -1,0 +1,64 @@
+"""Facts about the running system, for status answers: never an error, a part that is away says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from memory_core.clock import Clock
+from memory_core.config import Settings
+from memory_core.errors import CoreError
+from web.line import Line
+from workers import heartbeat
+from workers.queue.disk import DiskGauge
+
+
+class Vitals:
+    def __init__(
+        self, *, settings: Settings, clock: Clock, line: Line, disk: DiskGauge, version: str
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._line = line
+        self._disk = disk
+        self._version = version
+
+    def read(self) -> Mapping[str, Any]:
+        """`{version, url, data_dir, broker, backlog, writer, disk}`."""
+        return {
+            "version": self._version,
+            "url": self._settings.url,
+            "data_dir": str(self._settings.data_dir),
+            **self._broker(),
+            "writer": self._writer(),
+            "disk": self._disk_state(),
+        }
+
+    def _broker(self) -> dict[str, Any]:
+        try:
+            waiting = self._line.backlog()
+        except CoreError as error:
+            return {"broker": {"status": "away", "reason": str(error)}, "backlog": None}
+        backlog = {
+            "entries": waiting.entries,
+            "bytes": waiting.bytes,
+            "oldest_age_seconds": round(waiting.oldest_age_seconds, 3),
+        }
+        return {"broker": {"status": "ok"}, "backlog": backlog}
+
+    def _writer(self) -> dict[str, Any]:
+        beat = heartbeat.read(heartbeat.heartbeat_file(self._settings.run_dir, "writer"))
+        if beat is None:
+            return {"status": "not started"}
+        silent = beat.silent_seconds(self._clock.monotonic())
+        return {
+            "status": "ok" if silent < 5.0 else "silent",
+            "pid": beat.pid,
+            "silent_seconds": round(silent, 1),
+        }
+
+    def _disk_state(self) -> dict[str, Any]:
+        try:
+            return {"backlog_room_bytes": self._disk.backlog_room_bytes()}
+        except CoreError as error:
+            return {"status": "unmeasured", "reason": str(error)}
