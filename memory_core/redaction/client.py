@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 from memory_core import limits
 from memory_core.redaction import context, document, scan, views
 from memory_core.redaction.document import RedactedValue
 from memory_core.redaction.rules import RULES, Rule, compile_with_re
 from memory_core.redaction.scan import Budget, Finding, Redacted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
+    from typing import Any
 
 _ALL = RULES + context.RULES
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from collections.abc import Iterable
 
 from memory_core.redaction import strength, values
+from memory_core.redaction.lazy import lazy_pattern
 from memory_core.redaction.rules import Rule, Span, group, strong_group
 
 #: A manifest's `kind: Secret` stands this near to its data, bytes.
 _MANIFEST_BYTES = 8 * 1024
 #: Numbers, dates, versions and measures: `12345`, `2026-11-04T10:15:01Z`, `90%`, `600_000`, `12px`.
-_MEASURE = re.compile(r"[0-9][0-9_.,:/T+-]*[a-zA-Z%]{0,5}", re.ASCII)
+_MEASURE = lazy_pattern(r"[0-9][0-9_.,:/T+-]*[a-zA-Z%]{0,5}", re.ASCII)
 
 
 def _spoken(data: bytes, _found: Span, inner: Span) -> Iterable[Span]:
@@ -52,8 +52,8 @@ def _encoded_pair(data: bytes, _found: Span, inner: Span) -> Iterable[Span]:
     """Base64 of `user:password`."""
     body = data[inner[0] : inner[1]].rstrip(b"=")
     try:
-        decoded = base64.b64decode(body + b"=" * (-len(body) % 4))
-    except (binascii.Error, ValueError):
+        decoded = binascii.a2b_base64(body + b"=" * (-len(body) % 4))
+    except binascii.Error:
         return
     if b":" in decoded[1:-1] and decoded.isascii():
         yield inner[0], inner[1]

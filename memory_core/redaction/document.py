@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, cast
 
 from memory_core import limits
 from memory_core.redaction import marker, scan, strength
+from memory_core.redaction.lazy import lazy_pattern
 from memory_core.redaction.private import drop_private
 from memory_core.redaction.scan import Budget, Finding, Redacted
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
+    from typing import Any
 
 #: Finds secrets in UTF-8 bytes within a budget; findings may overlap. What it raises costs the whole value.
 Finder = Callable[[bytes, Budget], list[Finding]]
@@ -24,7 +28,7 @@ BudgetFor = Callable[[int], Budget]
 ROUNDS_MAX = 5
 
 #: Keys that are kept when a value could not be scanned: too wordy to be a secret.
-_PLAIN_KEY = re.compile(r"[a-z_]{1,40}", re.ASCII)
+_PLAIN_KEY = lazy_pattern(r"[a-z_]{1,40}", re.ASCII)
 
 
 class RedactedValue:
@@ -154,28 +158,36 @@ class _Strings:
 
 
 def _collect(value: Any, strings: _Strings, name: str, depth: int) -> None:
-    if isinstance(value, str):
+    if _shape(value) == "text":
         strings.add(value, b"\n", name)
-    elif isinstance(value, dict):
+    elif _shape(value) == "dict":
         if depth > limits.JSON_DEPTH_MAX:
             raise RecursionError
-        for key, item in cast("dict[str, Any]", value).items():
+        for key, item in value.items():
             strings.add(key, b": " if isinstance(item, str) else b":\n")
             if not isinstance(item, int | float):
                 _collect(item, strings, key, depth + 1)
-    elif isinstance(value, list | tuple):
+    elif _shape(value) == "list":
         if depth > limits.JSON_DEPTH_MAX:
             raise RecursionError
-        for item in cast("list[Any]", value):
+        for item in value:
             _collect(item, strings, name, depth + 1)
 
 
-def _rebuild(value: Any, texts: Iterator[str]) -> Any:
+def _shape(value: Any) -> str:
     if isinstance(value, str):
-        return next(texts)
+        return "text"
     if isinstance(value, dict):
+        return "dict"
+    return "list" if isinstance(value, list | tuple) else ""
+
+
+def _rebuild(value: Any, texts: Iterator[str]) -> Any:
+    if _shape(value) == "text":
+        return next(texts)
+    if _shape(value) == "dict":
         rebuilt: dict[str, Any] = {}
-        for key, item in cast("dict[str, Any]", value).items():
+        for key, item in value.items():
             new_key = next(texts)
             while new_key in rebuilt:
                 new_key += "~"  # two secrets with one marker: neither value may be lost
@@ -184,25 +196,25 @@ def _rebuild(value: Any, texts: Iterator[str]) -> Any:
             else:
                 rebuilt[new_key] = _rebuild(item, texts)
         return rebuilt
-    if isinstance(value, list | tuple):
-        return [_rebuild(item, texts) for item in cast("list[Any]", value)]
+    if _shape(value) == "list":
+        return [_rebuild(item, texts) for item in value]
     return value
 
 
 def _without_texts(value: Any, key: bytes, depth: int) -> Any:
     """The shape of a value with a marker in place of each text."""
-    if isinstance(value, dict) and depth <= limits.JSON_DEPTH_MAX:
+    if _shape(value) == "dict" and depth <= limits.JSON_DEPTH_MAX:
         return {
             name if _PLAIN_KEY.fullmatch(name) else _unscanned(name, key): _without_texts(
                 item, key, depth + 1
             )
-            for name, item in cast("dict[str, Any]", value).items()
+            for name, item in value.items()
         }
-    if isinstance(value, list | tuple) and depth <= limits.JSON_DEPTH_MAX:
-        return [_without_texts(item, key, depth + 1) for item in cast("list[Any]", value)]
+    if _shape(value) == "list" and depth <= limits.JSON_DEPTH_MAX:
+        return [_without_texts(item, key, depth + 1) for item in value]
     if value is None or isinstance(value, bool):
         return value
-    return _unscanned("" if isinstance(value, dict | list | tuple) else str(value), key)
+    return _unscanned("" if _shape(value) else str(value), key)
 
 
 def _unscanned(text: str, key: bytes) -> str:

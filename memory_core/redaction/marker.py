@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
+from memory_core.redaction.lazy import lazy_pattern
 
 #: Kind of the marker that replaces a text which could not be scanned.
 UNSCANNED = "unscanned"
 
-PATTERN = re.compile(rb"\[REDACTED:[a-z0-9_]{1,40}:[0-9a-f]{4}\]")
+PATTERN = lazy_pattern(rb"\[REDACTED:[a-z0-9_]{1,40}:[0-9a-f]{4}\]")
 
 
 def marker(kind: str, value: bytes, key: bytes) -> bytes:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from memory_core.redaction.lazy import lazy_pattern
+
 _ROUNDS_MAX = 8
-_TAG = re.compile(rb"<(/?)private[ \t]{0,16}>", re.IGNORECASE)
+_TAG = lazy_pattern(rb"<(/?)private[ \t]{0,16}>", re.IGNORECASE)
 
 
 def drop_private(data: bytes) -> tuple[bytes, int]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Protocol
 
 from memory_core import limits
 from memory_core.redaction import marker
 from memory_core.redaction.rules import Rule
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
+    from typing import Protocol
+else:
+    Protocol = object
 
 #: Start and end in the scanned bytes, and the kind.
 Finding = tuple[int, int, str]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from memory_core.redaction.lazy import lazy_pattern
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -45,26 +47,30 @@ _REFERENCE_STARTS = (
     "ref+",
 )
 _MASK = frozenset("*xX•.…-#_")
-_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
-_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
-_CALL = re.compile(
+_URL = lazy_pattern(r"[a-z][a-z0-9+.-]{1,20}://", re.ASCII)
+_UUID = lazy_pattern(
+    r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE
+)
+_CALL = lazy_pattern(
     r"([A-Za-z_][A-Za-z_0-9]{0,40}(?:(?:\.|->|::)[A-Za-z_][A-Za-z_0-9]{0,40}){0,8})[(\[](?:.{0,400}?([)\]]))?",
     re.ASCII,
 )
-_CHAIN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,40}(?:(?:\.|->|::)[A-Za-z0-9_$]{1,40}){0,8}", re.ASCII)
-_DOTTED = re.compile(
+_CHAIN = lazy_pattern(r"[A-Za-z_$][A-Za-z0-9_$]{0,40}(?:(?:\.|->|::)[A-Za-z0-9_$]{1,40}){0,8}", re.ASCII)
+_DOTTED = lazy_pattern(
     r"[A-Za-z_][A-Za-z_]{0,40}[0-9]{0,2}(?:(?:\.|->|::)[A-Za-z_][A-Za-z_]{0,60}[0-9]{0,2}){1,8}", re.ASCII
 )
-_IDENTIFIER = re.compile(r"[A-Za-z0-9_.:/\\@ ~+-]+", re.ASCII)
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
-_NUMBER = re.compile(r"[0-9]+", re.ASCII)
-_CONSONANTS = re.compile(r"[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{6}")
-_SEPARATOR = re.compile(r"[^A-Za-z]+")
-_VOWEL = re.compile(r"[aeiouyAEIOUY]")
-_PATH = re.compile(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]{1,80}[/\\]){0,20}[\w.@+-]{0,80}", re.ASCII)
-_NEXT_PAIR = re.compile(rb"[,;&|]{1,2}[A-Za-z_][A-Za-z0-9_.\-]{0,40}=|&&|\|\|")
-_CODE_HEAD = re.compile(rb"[A-Za-z_$][A-Za-z0-9_$.]{0,80}[,;)}\]]")
-_SECRET_NAME = re.compile(
+_IDENTIFIER = lazy_pattern(r"[A-Za-z0-9_.:/\\@ ~+-]+", re.ASCII)
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", re.ASCII)
+_NUMBER = lazy_pattern(r"[0-9]+", re.ASCII)
+_CONSONANTS = lazy_pattern(r"[b-df-hj-np-tv-xzB-DF-HJ-NP-TV-XZ]{6}")
+_NAME_SEPARATOR = lazy_pattern(r"[:/ ]")
+_NAME_WORDS = lazy_pattern(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])")
+_SEPARATOR = lazy_pattern(r"[^A-Za-z]+")
+_VOWEL = lazy_pattern(r"[aeiouyAEIOUY]")
+_PATH = lazy_pattern(r"(?:~|\.{1,2}|[A-Za-z]:)?[/\\](?:[\w.@+-]{1,80}[/\\]){0,20}[\w.@+-]{0,80}", re.ASCII)
+_NEXT_PAIR = lazy_pattern(rb"[,;&|]{1,2}[A-Za-z_][A-Za-z0-9_.\-]{0,40}=|&&|\|\|")
+_CODE_HEAD = lazy_pattern(rb"[A-Za-z_$][A-Za-z0-9_$.]{0,80}[,;)}\]]")
+_SECRET_NAME = lazy_pattern(
     r"(?:pass(?:wor[dt]|wd|phrase|code)?|pwd|pw|psk|secret|token|key|credentials?|_pat|_auth|jwt|dsn)$",
     re.IGNORECASE,
 )
@@ -184,7 +190,7 @@ def name_before(data: bytes, start: int, end: int) -> str | None:
     spaced = head.rsplit(": ", 1)[-1]
     if (head[-1:] == ":" and head[-2:-1].isalnum()) or "arn:" in head:
         return None
-    name = re.split(r"[:/ ]", spaced)[-1] + keyword
+    name = _NAME_SEPARATOR.split(spaced)[-1] + keyword
     if " " in spaced and name.lower() == keyword.lower():
         name = spaced.rstrip(" ").split(" ")[-1] + " " + keyword if spaced.endswith(" ") else name
     lowered = keyword.lower()
@@ -202,7 +208,7 @@ def name_before(data: bytes, start: int, end: int) -> str | None:
 
 def _is_key_name(head: str) -> bool:
     """Whether `<head>key` names a secret: `api_key`, `ENCRYPTION_KEY`, but not `primary_key` or a bare `key`."""
-    words = [word.lower() for word in re.split(r"[^A-Za-z0-9]+|(?<=[a-z0-9])(?=[A-Z])", head) if word]
+    words = [word.lower() for word in _NAME_WORDS.split(head) if word]
     if not words or words[-1] in _NOT_KEYS:
         return False
     if words[-1] in _KEY_NAMES or words[-1].endswith(_GLUED):

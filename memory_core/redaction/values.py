@@ -5,10 +5,10 @@ Placeholders, references to variables, identifiers and sentences are not secrets
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from memory_core.redaction import strength
+from memory_core.redaction.lazy import lazy_pattern
 from memory_core.redaction.strength import is_blank_token, is_strong
 
 __all__ = ["is_blank_token", "is_strong"]  # rules.py reads them from here
@@ -20,9 +20,9 @@ BLOCK_MAX_BYTES = 64 * 1024
 
 _QUOTES = (b'\\\\\\"', b'\\"', b"\\'", b'"', b"'", b"`", "“".encode(), "‘".encode(), "«".encode())
 _CLOSING = {"“".encode(): "”".encode(), "‘".encode(): "’".encode(), "«".encode(): "»".encode()}
-_RUN = re.compile(rb"[^ \t\r\n\"'`<>\x00\x1b]{0,4096}")
+_RUN = lazy_pattern(rb"[^ \t\r\n\"'`<>\x00\x1b]{0,4096}")
 #: A line end or quote of an enclosing string.
-_ESCAPED_END = re.compile(rb"\\[nrt\"]")
+_ESCAPED_END = lazy_pattern(rb"\\[nrt\"]")
 _BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 
 Span = tuple[int, int]

@@ -5,27 +5,30 @@ A view is only made when its trigger occurs, so plain text costs a few searches.
 
 from __future__ import annotations
 
-import base64
 import binascii
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
-from memory_core.redaction.scan import Finding, Match
+from memory_core.redaction.lazy import lazy_pattern
+from memory_core.redaction.scan import Finding, Match, OverBudget
 
 #: Terminal colours, zero-width and soft characters, backslash-newline.
-_NOISE = re.compile(
+_NOISE = lazy_pattern(
     rb"\x1b(?:\[[0-9;:?]{0,32}[ -/]{0,2}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])"
     rb"|\xe2\x80[\x8b-\x8f\xaa-\xae]|\xe2\x81[\xa0-\xa4]|\xef\xbb\xbf|\xc2\xad|\\\r?\n[ \t]{0,64}"
 )
-_ESCAPE = re.compile(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'\\/nrtbf])")
-_PERCENT = re.compile(rb"%[0-9a-fA-F]{2}")
+_ESCAPE = lazy_pattern(rb"\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[\"'\\/nrtbf])")
+_PERCENT = lazy_pattern(rb"%[0-9a-fA-F]{2}")
 BASE64_PATTERN = rb"[A-Za-z0-9+/_-]{24,}={0,2}"
-_BASE64 = re.compile(BASE64_PATTERN)
+_BASE64 = lazy_pattern(BASE64_PATTERN)
 _SIMPLE = {0x6E: b"\n", 0x72: b"\r", 0x74: b"\t", 0x62: b"\x08", 0x66: b"\x0c"}
 
 #: How deep escapes are looked through: JSON in JSON in JSON.
 ESCAPE_DEPTH = 2
+#: Most escapes of one text that are looked through; a text with more is not kept.
+EDITS_MAX = 100_000
 #: Longest run of base64 that is decoded, bytes; longer ones are pictures and archives.
 BASE64_MAX_BYTES = 16 * 1024
 
@@ -99,7 +102,7 @@ def views(data: bytes) -> Iterator[View]:
     view: View | None = None
     source = data
     if b"\x1b" in data or b"\\\n" in data or b"\\\r" in data or not data.isascii() or b"\xc2\xad" in data:
-        edits: list[Edit] = [(*match.span(), b"") for match in _NOISE.finditer(data)]
+        edits = _edits(_NOISE, data, lambda _: b"")
         if edits:
             view = View(data, edits)
             source = view.data
@@ -107,18 +110,25 @@ def views(data: bytes) -> Iterator[View]:
     for _ in range(ESCAPE_DEPTH):
         if b"\\" not in source:
             break
-        edits = [(*match.span(), _unescape(match.group())) for match in _ESCAPE.finditer(source)]
+        edits = _edits(_ESCAPE, source, _unescape)
         if not edits:
             break
         view = View(source, edits, view)
         source = view.data
         yield view
     if b"%" in source:
-        edits = [
-            (*match.span(), bytes.fromhex(match.group()[1:].decode())) for match in _PERCENT.finditer(source)
-        ]
+        edits = _edits(_PERCENT, source, lambda found: bytes.fromhex(found[1:].decode()))
         if edits:
             yield View(source, edits, view)
+
+
+def _edits(pattern: re.Pattern[bytes], data: bytes, replacement: Callable[[bytes], bytes]) -> list[Edit]:
+    edits = [
+        (*match.span(), replacement(match.group())) for match in islice(pattern.finditer(data), EDITS_MAX)
+    ]
+    if len(edits) == EDITS_MAX:
+        raise OverBudget
+    return edits
 
 
 def base64_runs(data: bytes, runs: Callable[[bytes], Iterable[Match]]) -> Iterator[tuple[int, int, bytes]]:
@@ -145,10 +155,8 @@ def _decode(run: bytes) -> bytes | None:
 
 def _to_bytes(body: bytes) -> bytes | None:
     try:
-        return base64.b64decode(
-            body + b"=" * (-len(body) % 4), altchars=b"-_" if b"-" in body or b"_" in body else None
-        )
-    except (binascii.Error, ValueError):
+        return binascii.a2b_base64(body.translate(_URL_SAFE) + b"=" * (-len(body) % 4))
+    except binascii.Error:
         return None
 
 
@@ -156,6 +164,7 @@ def _is_text(data: bytes | None) -> bool:
     return data is not None and not data.translate(None, _TEXT)
 
 
+_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _TEXT = bytes(range(0x20, 0x7F)) + b"\t\r\n"
 
 

