@@ -37,6 +37,8 @@ class Settings:
     install: str = ""
     #: Take the data directory over although it was moved or copied from another machine.
     take_over: bool = False
+    #: Give a copied data directory an install id of its own, because the original lives on.
+    new_install: bool = False
     #: Free disk under which nothing is admitted, bytes; 0 means the built-in mark.
     free_disk_min_bytes: int = 0
     #: Accept a data directory on NFS, SMB, 9p or FUSE, where locks cannot be trusted.
@@ -172,6 +174,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "free_disk_min_bytes": int,
     "accept_weaker_durability": _flag,
     "take_over": _flag,
+    "new_install": _flag,
     "allow_network_disk": _flag,
     "allowed_hosts": _names,
 }

@@ -61,6 +61,21 @@ COMMAND_SECONDS_MAX = 0.05
 RECOVERY_BATCH_COMMANDS = 20
 DRAIN_SECONDS_MAX = 2.0
 WAL_CHECKPOINT_BYTES = 4 * MIB
+#: When nothing waits, a WAL file above this is cut to nothing.
+WAL_IDLE_BYTES = 1 * MIB
+#: How often the writer looks after its own duties and writes its metrics.
+DUTY_SECONDS = 1.0
+#: Between looks at a broker that does not answer, and at a database that takes no writes.
+BROKER_RETRY_SECONDS = 0.2
+STORAGE_RETRY_SECONDS = 1.0
+#: Of one duty, what one transaction may touch.
+DUTY_ROWS = 200
+#: When files that could not be put in place are tried again.
+OUTBOX_RETRY_SECONDS = 10.0
+SWEEP_INCOMING_SECONDS = 3600.0
+DUTY_SESSIONS = 2
+PARKED_PER_DUTY = 20
+PURGE_SECONDS = 60.0
 CAREFUL_TRIES = 3
 CAREFUL_PAUSES_SECONDS = (0.0, 1.0, 5.0)
 #: Backup files from before a schema upgrade.

@@ -11,6 +11,7 @@ import logging
 import os
 import subprocess
 import sys
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -65,20 +66,20 @@ def migrate_apart(path: Path, backups: Path) -> None:
     """`migrate` in a child process, only when there is something to do; raises the same errors."""
     if is_current(path):
         return
-    child = subprocess.run(
-        [sys.executable, "-m", "memory_core.store.migrate", str(path), str(backups)],
-        check=False,
-        capture_output=True,
-        text=True,
-    )
-    if child.returncode == 0:
-        return
+    argv = [sys.executable, "-m", "memory_core.store.migrate", str(path), str(backups)]
+    # The child ends itself when its input ends, so that it does not outlive this process.
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as child:
+        said = child.stdout.read() if child.stdout else ""
+        if child.wait() == 0:
+            return
     try:
-        said = json.loads(child.stdout)
-    except ValueError:
-        raise StorageFailed(f"the migration ended with {child.returncode}: {child.stderr[-2000:]}") from None
-    kind = StorageStopped if said["code"] == StorageStopped.code else StorageFailed
-    raise kind(said["message"])
+        refusal = json.loads(said.splitlines()[-1])
+        kind = StorageStopped if refusal["code"] == StorageStopped.code else StorageFailed
+    except (ValueError, KeyError, IndexError):
+        raise StorageFailed(f"the migration ended with {child.returncode}: {said[-2000:]}") from None
+    raise kind(refusal["message"])
 
 
 def back_up(connection: Any, backups: Path, revision: str, clock: Clock) -> Path:
@@ -148,8 +149,15 @@ def _sync(path: Path) -> None:
         os.close(descriptor)
 
 
+def _end_with_input() -> None:
+    """A kill in mid-migration is harmless; two processes that write are not."""
+    sys.stdin.read()
+    os._exit(1)
+
+
 def main() -> int:
     path, backups = Path(sys.argv[1]), Path(sys.argv[2])
+    threading.Thread(target=_end_with_input, daemon=True).start()
     try:
         migrate(path, backups, SystemClock())
     except CoreError as error:

@@ -148,9 +148,9 @@ CREATE TABLE pages (
     CONSTRAINT fk_pages_project_id FOREIGN KEY(project_id) REFERENCES projects (id) ON DELETE CASCADE
 );
 
-CREATE UNIQUE INDEX uq_pages_path ON pages (project_id, path_key) WHERE tombstoned_at IS NULL;
-
 CREATE INDEX ix_pages_recent ON pages (project_id, updated_at) WHERE tombstoned_at IS NULL;
+
+CREATE UNIQUE INDEX uq_pages_path ON pages (project_id, path_key) WHERE tombstoned_at IS NULL;
 
 CREATE TABLE file_outbox (
     seq INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT,
@@ -192,11 +192,11 @@ CREATE TABLE sessions (
     CONSTRAINT fk_sessions_page_id FOREIGN KEY(page_id) REFERENCES pages (id) ON DELETE SET NULL
 );
 
-CREATE INDEX ix_sessions_refinalise_at ON sessions (refinalise_at) WHERE refinalise_at IS NOT NULL;
-
 CREATE INDEX ix_sessions_open ON sessions (last_event_at) WHERE ended_at IS NULL;
 
 CREATE INDEX ix_sessions_project_id_last_event_at ON sessions (project_id, last_event_at);
+
+CREATE INDEX ix_sessions_refinalise_at ON sessions (refinalise_at) WHERE refinalise_at IS NOT NULL;
 
 CREATE TABLE page_versions (
     seq INTEGER NOT NULL,
@@ -238,9 +238,9 @@ CREATE TABLE links (
 )
  WITHOUT ROWID;
 
-CREATE INDEX ix_links_to_project_id_to_path_key ON links (to_project_id, to_path_key);
-
 CREATE INDEX ix_links_to_page_id ON links (to_page_id);
+
+CREATE INDEX ix_links_to_project_id_to_path_key ON links (to_project_id, to_path_key);
 
 CREATE TABLE page_feedback (
     id BLOB NOT NULL,
@@ -323,9 +323,9 @@ CREATE TABLE handoffs (
     CONSTRAINT fk_handoffs_from_session_id FOREIGN KEY(from_session_id) REFERENCES sessions (id) ON DELETE SET NULL
 );
 
-CREATE INDEX ix_handoffs_project_id_state ON handoffs (project_id, state);
-
 CREATE INDEX ix_handoffs_from_session_id ON handoffs (from_session_id);
 
-CREATE INDEX ix_handoffs_offered_to ON handoffs (offered_to) WHERE offered_to IS NOT NULL
+CREATE INDEX ix_handoffs_offered_to ON handoffs (offered_to) WHERE offered_to IS NOT NULL;
+
+CREATE INDEX ix_handoffs_project_id_state ON handoffs (project_id, state)
 """

@@ -1,0 +1,17 @@
+"""The writer's process as it is, with one more command for tests. `MEMORYD_TEST_MUTANT` loads a mutant first."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from memory_core import commands
+from tests.writer.engines import NOTE
+from workers.writer.__main__ import main
+
+commands.registry.add(NOTE.name)(NOTE)
+mutant = os.environ.get("MEMORYD_TEST_MUTANT")
+if mutant:
+    importlib.import_module(f"tests.writer.mutants.{mutant}").load()
+sys.exit(main())

@@ -1,0 +1,65 @@
+"""The Celery consumer inside the writer's process: it turns doorbells into turns of the writer's loop.
+
+It runs in a thread of its own and is started only when the process already owns the database: Celery swallows
+exceptions of its start signals, and a consumer without an engine would eat doorbells. When it dies
+(a broker that restarts can do that) it is started anew; the loop does not depend on it.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import warnings
+from collections.abc import Callable
+
+from celery import Celery, signals
+from celery.worker import state
+
+from workers.celery_app import DRAIN_TASK, WRITER, worker_of
+
+logger = logging.getLogger(__name__)
+
+_RESTART_SECONDS = 1.0
+_END_SECONDS = 3.0
+
+
+class Consumer:
+    """One consumer of the writer's doorbells, with a thread pool of 1, so that pings and events still flow."""
+
+    def __init__(
+        self, app: Celery, install: str, drain: Callable[[], dict[str, int]], stopping: threading.Event
+    ) -> None:
+        self._app = app
+        self._install = install
+        self._stopping = stopping
+        self._thread = threading.Thread(target=self._run, name="celery", daemon=True)
+        app.task(name=DRAIN_TASK)(drain)
+
+    def start(self) -> None:
+        # Celery's advice about root and about a coming default; both were considered.
+        warnings.filterwarnings("ignore", module="celery")
+        signals.setup_logging.connect(_keep_our_logging, weak=False)
+        self._thread.start()
+
+    def end(self) -> None:
+        """Ask it to end and wait a moment; a consumer that hangs is left behind, it holds nothing."""
+        state.should_stop = 0
+        self._thread.join(_END_SECONDS)
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            state.should_stop = None
+            state.should_terminate = None
+            try:
+                worker_of(self._app, self._install, (WRITER,), name=WRITER, threads=1).start()
+            except SystemExit:
+                pass
+            except Exception as error:
+                logger.warning(
+                    "the consumer of doorbells ended: %s", error, extra={"action": "consumer_ended"}
+                )
+            self._stopping.wait(_RESTART_SECONDS)
+
+
+def _keep_our_logging(**_: object) -> None:
+    """That somebody listens to this signal keeps Celery from its own set-up."""

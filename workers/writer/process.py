@@ -1,0 +1,126 @@
+"""How the parts of the writer's process are put together."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.commands.handoffs import release_expired_offers
+from memory_core.commands.sessions import refinalise_due
+from memory_core.config import Settings
+from memory_core.ids import IdSource
+from memory_core.wiki.outbox import Installer
+from workers.broker import broker_url
+from workers.celery_app import make_app, ring
+from workers.heartbeat import Heartbeat
+from workers.queue.connect import writer_client
+from workers.queue.disk import DiskGauge
+from workers.queue.incoming import Incoming
+from workers.queue.keys import Keys
+from workers.queue.reader import StreamReader
+from workers.writer.celery_worker import Consumer
+from workers.writer.duties import Duties, Duty
+from workers.writer.engine import Engine, Stopping
+from workers.writer.loop import WriterLoop
+from workers.writer.mark import MarkFile
+from workers.writer.metrics import Metrics
+from workers.writer.room import Ballast, Room
+from workers.writer.startup import Owned
+from workers.writer.stream import BrokerQueue
+from workers.writer.wiki import WikiFiles
+
+
+@dataclass(frozen=True, kw_only=True)
+class Writer:
+    loop: WriterLoop
+    consumer: Consumer
+
+
+def assemble(
+    settings: Settings,
+    clock: Clock,
+    ids: IdSource,
+    owned: Owned,
+    mark: MarkFile,
+    heart: Heartbeat,
+    stopping: threading.Event,
+) -> Writer:
+    """All parts of a writer that owns its database; nothing runs yet and nothing is connected."""
+    install, epoch = owned.install.text, owned.install.epoch
+    engine = Engine(
+        owned.connection,
+        epoch=epoch,
+        ids=ids,
+        clock=clock,
+        mark=mark,
+        pause=pause_of(heart, stopping),
+    )
+    sender = make_app(settings, install)
+    client, keys = writer_client(broker_url(settings)), Keys(install)
+    queue = BrokerQueue(
+        client,
+        keys,
+        StreamReader(client, keys, incoming=Incoming(settings.incoming)),
+        epoch=epoch,
+        ring=lambda name: ring(sender, install, name),
+    )
+    loop = WriterLoop(
+        engine=engine,
+        queue=queue,
+        room=Room(owned.connection, _ballast(settings, clock)),
+        duties=Duties(engine, clock, DUTIES),
+        files=WikiFiles(engine, Installer(settings.wiki), _late_redactor(settings), clock),
+        metrics=Metrics(settings.run_dir / "writer.metrics.json", clock, epoch=epoch),
+        clock=clock,
+        beat=heart.beat,
+        stopping=stopping,
+    )
+    app = make_app(settings, install, consumer="writer")
+    return Writer(loop=loop, consumer=Consumer(app, install, loop.drain, stopping))
+
+
+#: What the writer originates itself, by the rules of the commands' families.
+DUTIES = (
+    Duty(name="release_offers", work=release_expired_offers, every_seconds=limits.DUTY_SECONDS),
+    Duty(
+        name="refinalise_sessions",
+        work=lambda tx: refinalise_due(tx, limits.DUTY_SESSIONS),
+        every_seconds=limits.DUTY_SECONDS,
+    ),
+)
+
+
+def pause_of(heart: Heartbeat, stopping: threading.Event) -> Callable[[float], None]:
+    """A pause between tries during which the process is alive and can be ended."""
+
+    def pause(seconds: float) -> None:
+        heart.beat(seconds)
+        if stopping.wait(seconds):
+            raise Stopping
+
+    return pause
+
+
+def _ballast(settings: Settings, clock: Clock) -> Ballast:
+    disk = os.statvfs(settings.data_dir)
+    reserve = DiskGauge(settings, clock).reserve_bytes(disk.f_blocks * disk.f_frsize)
+    return Ballast(settings.ballast_file, reserve_bytes=reserve)
+
+
+def _late_redactor(settings: Settings) -> Callable[[str], str]:
+    """Built when a person's edit is found for the first time: its rules take memory that most writers never need."""
+    made: list[Callable[[str], str]] = []
+
+    def redact(text: str) -> str:
+        if not made:
+            from memory_core.redaction.server import Redactor
+
+            redactor = Redactor(settings.install_key_file.read_bytes(), settings.tmp_dir / "home" / "cache")
+            made.append(lambda value: redactor.redact_text(value).text)
+        return made[0](text)
+
+    return redact

@@ -1,0 +1,114 @@
+"""Becoming the writer of a data directory, in plain code, before any queue library is started."""
+
+from __future__ import annotations
+
+import errno
+import logging
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from memory_core.clock import Clock
+from memory_core.config import Settings
+from memory_core.domain import token
+from memory_core.errors import CoreError, StorageStopped
+from memory_core.ids import IdSource
+from memory_core.store import install, principals
+from memory_core.store.install import Install, Permission
+from memory_core.store.migrate import is_current, migrate_apart
+from memory_core.store.transaction import Transaction
+from memory_core.store.writing import WriterConnection
+
+logger = logging.getLogger(__name__)
+
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Owned:
+    """The database in the hands of its one writer; `install.epoch` is the writer's."""
+
+    connection: WriterConnection
+    install: Install
+
+
+def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None = None) -> Owned:
+    """Check, upgrade and take over the database; call it with the file lock held.
+
+    Raises `NotFound` (vanished), `Conflict` (copied), `SchemaTooNew`, and `StorageStopped` when the disk cannot
+    take it now: then nothing is half done, and it can be called again.
+    """
+    machine = install.machine_id() if machine is None else machine
+    permission = Permission(take_over=settings.take_over, new_install=settings.new_install)
+    with _disk_errors():
+        install.verify(settings.database, settings.marker_file, machine, permission)
+    migrate_apart(settings.database, settings.backups)
+    connection = WriterConnection(settings.database)
+    try:
+        identity = _establish(connection, settings, clock, ids, machine, permission)
+        with _disk_errors():
+            install.mark(settings.marker_file, identity)
+            if _known(settings) != identity.text:
+                install.replace_synced(settings.install_file, identity.text + "\n")
+    except BaseException:
+        connection.close()
+        raise
+    logger.info(
+        "this process owns the database",
+        extra={"action": "writer_acquired", "install": identity.text, "epoch": identity.epoch},
+    )
+    return Owned(connection=connection, install=identity)
+
+
+def is_readable(settings: Settings, machine: str | None = None) -> bool:
+    """Whether others may read this database while its writer cannot start yet: it is known to be this install's
+    and has the schema that they expect."""
+    known = _known(settings)
+    if known is None or known != install.marked_install(settings.marker_file):
+        return False
+    machine = install.machine_id() if machine is None else machine
+    try:
+        install.verify(settings.database, settings.marker_file, machine, Permission())
+        return is_current(settings.database)
+    except (CoreError, OSError):
+        return False
+
+
+def _establish(
+    connection: WriterConnection,
+    settings: Settings,
+    clock: Clock,
+    ids: IdSource,
+    machine: str,
+    permission: Permission,
+) -> Install:
+    tx = Transaction(connection.raw, ids)
+    tx.now = clock.now_us()
+    connection.begin()
+    try:
+        identity = install.establish(tx, settings.database, machine, permission)
+        if settings.token_file.exists():
+            text = settings.token_file.read_text(encoding="ascii").strip()
+            principals.ensure_owner(tx, *token.parse(text))
+        connection.commit()
+    except BaseException:
+        connection.rollback()
+        raise
+    return identity
+
+
+def _known(settings: Settings) -> str | None:
+    try:
+        return settings.install_file.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        return None
+
+
+@contextmanager
+def _disk_errors() -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _DISK_ERRORS:
+            raise StorageStopped(f"the data directory cannot be written now: {error.strerror}") from error
+        raise

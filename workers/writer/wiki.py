@@ -1,0 +1,45 @@
+"""The writer's turn at the wiki's files: what the outbox promises comes onto the disk after the commit."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.commands import files
+from memory_core.wiki.outbox import Installer
+from workers.writer.engine import Engine
+
+logger = logging.getLogger(__name__)
+
+
+class WikiFiles:
+    """`redact` removes secrets from a text; it is asked only when somebody else's bytes are found."""
+
+    def __init__(
+        self, engine: Engine, installer: Installer, redact: Callable[[str], str], clock: Clock
+    ) -> None:
+        self._engine = engine
+        self._installer = installer
+        self._redact = redact
+        self._clock = clock
+        self._is_clean = False
+        #: Behind which row the next pass goes on, and from when on it may.
+        self._after = 0
+        self._next_look = 0.0
+
+    def install(self, *, promised: bool) -> None:
+        """One bounded step: what was promised just now, or what an earlier step had to leave."""
+        if not self._is_clean:
+            self._engine.read(lambda tx: files.clean_leftovers(tx, self._installer))
+            self._is_clean = True
+        now = self._clock.monotonic()
+        if not promised and now < self._next_look:
+            return
+        done = files.install_step(self._engine.originate, self._installer, self._redact, after=self._after)
+        if done.more:
+            self._after, self._next_look = done.last, now
+            return
+        # From the first row again: what was blocked (a folder in the way, a full disk) is tried once more then.
+        self._after, self._next_look = 0, now + limits.OUTBOX_RETRY_SECONDS
