@@ -21,6 +21,7 @@ from memory_core.domain.handoff import Draft, Handoff, HandoffState, Move
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes, id_text, session_id_from
 from memory_core.store import handoffs, sessions
+from memory_core.store.audit import record
 from memory_core.store.transaction import Transaction
 
 _OFFER_US = limits.HANDOFF_OFFER_SECONDS * MICROSECONDS
@@ -130,6 +131,9 @@ def begin(body: BeginHandoff, tx: Transaction) -> Answer | Refusal:
         from_session_id=session_id if is_known else None,
     )
     handoffs.add(tx, made, project_id=project_id, token_scope=tx.token_scope)
+    record(
+        tx, "insert_handoff", project_id=project_id, detail={"handoff": id_text(made.id), "is_manual": True}
+    )
     return {
         "handoff_id": id_text(made.id),
         "state": made.state.value,
@@ -175,6 +179,8 @@ def cancel(body: CancelHandoff, tx: Transaction) -> Answer | Refusal:
         return found
     is_cancelled = rules.after(found.state, Move.EXPIRE) is not None and handoffs.expire(tx, found)
     state = HandoffState.EXPIRED if is_cancelled else found.state
+    if is_cancelled:
+        record(tx, "cancel_handoff", detail={"handoff": id_text(found.id)})
     return {"handoff_id": body.handoff_id, "cancelled": is_cancelled, "state": state.value}
 
 
@@ -204,6 +210,8 @@ def _accept(
         return False
     for older in rules.superseded(found, handoffs.open_ones(tx, row["project_id"], found.owner), cwd=cwd):
         handoffs.expire(tx, older)
+    detail = {"handoff": id_text(found.id), "session": id_text(session_id) if session_id else None}
+    record(tx, "accept_handoff", project_id=row["project_id"], detail=detail)
     return True
 
 

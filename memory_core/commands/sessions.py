@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from typing import cast
 
@@ -16,9 +17,13 @@ from memory_core.domain.event import EventKind, Outcome
 from memory_core.domain.handoff import Handoff, HandoffState
 from memory_core.domain.page import Tier, page_path
 from memory_core.domain.session_page import Observed, SessionFacts
+from memory_core.errors import Conflict, Invalid, NotFound
+from memory_core.ids import id_text
 from memory_core.store import handoffs, observations, sessions
 from memory_core.store.statement import Row
 from memory_core.store.transaction import Transaction
+
+logger = logging.getLogger(__name__)
 
 #: Versions of a page that came of the session itself; over anything else a person's word stands.
 _OWN_CAUSE = "session"
@@ -105,19 +110,27 @@ def _put_page(
         if before is None or before["tombstoned_at"] is not None or before["cause"] != _OWN_CAUSE:
             return None
         path, project_id = before["path"], before["project_id"]
-    done = put_page(
-        tx,
-        project_id,
-        PageDraft(
-            path=page_path(path),
-            body=_with_front_matter(page),
-            title=page.title,
-            kind="session",
-            tier=Tier.EPISODIC,
-            cause=_OWN_CAUSE,
-            session_id=session["id"],
-        ),
-    )
+    try:
+        done = put_page(
+            tx,
+            project_id,
+            PageDraft(
+                path=page_path(path),
+                body=_with_front_matter(page),
+                title=page.title,
+                kind="session",
+                tier=Tier.EPISODIC,
+                cause=_OWN_CAUSE,
+                session_id=session["id"],
+            ),
+        )
+    except (Invalid, Conflict, NotFound) as error:
+        # Said before anything was written. A page that cannot be must not keep the session from ending.
+        logger.warning(
+            "a session page was refused",
+            extra={"action": "session_page_refused", "session": id_text(session["id"]), "code": error.code},
+        )
+        return None
     return done.page_id
 
 
