@@ -166,6 +166,7 @@ def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
                 tree.process.wait(15)
             except subprocess.TimeoutExpired:
                 tree.process.kill()
-        tree.process.communicate()
+        # Before the pipes are read to their end: who outlived the supervisor would hold them open.
         for pid in tree.everybody():
             os.kill(pid, signal.SIGKILL)
+        tree.process.communicate()

@@ -120,7 +120,7 @@ class Child:
         if self.pid is not None:
             _send(os.killpg, self.pid, number)
 
-    def has_died(self) -> bool:
+    def has_died(self, *, was_asked: bool = False) -> bool:
         """Whether the process ended; takes what is left of its group with it, and sets the next start."""
         if self.process is None:
             return False
@@ -134,7 +134,8 @@ class Child:
         steady = 0.0 if self.ready_since is None else now - self.ready_since
         pause = self._row.died(steady)
         self.start_at = now + pause
-        logger.warning(
+        logger.log(
+            logging.INFO if was_asked and code == 0 else logging.WARNING,
             "%s ended (%s)",
             self.spec.name,
             _ending(code),

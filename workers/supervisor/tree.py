@@ -74,11 +74,9 @@ class Tree:
                 self._wake.follow(child.spec.name, child.process.stdout)
             self._on_change(list(self._children.values()))
 
-    def _bury(self, child: Child) -> bool:
-        if not child.has_died():
-            return False
-        self._refused = self._refused or child.last_code == exit_codes.REFUSED
-        return True
+    def _bury(self, child: Child, *, was_asked: bool = False) -> None:
+        if child.has_died(was_asked=was_asked) and child.last_code == exit_codes.REFUSED:
+            self._refused = True
 
     def _forgive_a_freeze(self) -> None:
         now = self._clock.monotonic()
@@ -114,7 +112,7 @@ class Tree:
         """Until all of the group ended, `until` passed, or somebody asked to stop `patience` times."""
         while True:
             for child in group:
-                self._bury(child)
+                self._bury(child, was_asked=True)
             if all(child.process is None for child in group) or self._clock.monotonic() >= until:
                 return
             if patience is not None and self._wake.stops >= patience:
