@@ -6,7 +6,6 @@ Doubled, late or missing rings do no harm, so there is no schedule and no file o
 from __future__ import annotations
 
 import logging
-import shutil
 import signal
 import sys
 import threading
@@ -16,10 +15,10 @@ from kombu.exceptions import OperationalError
 
 from memory_core import config, limits
 from memory_core.clock import SystemClock
-from memory_core.config import Settings
 from workers import logs
 from workers.celery_app import QUEUES, make_app, ring
 from workers.heartbeat import Heartbeat, heartbeat_file
+from workers.queue.disk import DiskGauge
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +28,17 @@ def main() -> int:
     logs.configure(settings, "beat")
     install = config.install_id(settings)
     app = make_app(settings, install)
-    heart = Heartbeat(heartbeat_file(settings.run_dir, "beat"), SystemClock())
+    clock = SystemClock()
+    heart = Heartbeat(heartbeat_file(settings.run_dir, "beat"), clock)
+    gauge = DiskGauge(settings, clock)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())
     was_heard = True
     while not ended.is_set():
         heart.beat()
-        is_heard = not has_room(settings) or ring_all(app, install)
+        # On a full disk nobody writes to the broker: it ends itself when it cannot sync.
+        is_heard = gauge.backlog_room_bytes() == 0 or ring_all(app, install)
         if was_heard and not is_heard:
             logger.warning("the broker takes no doorbells", extra={"action": "ring_failed"})
         was_heard = is_heard
@@ -52,15 +54,6 @@ def ring_all(app: Celery, install: str) -> bool:
     except OperationalError:
         return False
     return True
-
-
-def has_room(settings: Settings) -> bool:
-    """Whether the disk has room for a doorbell: the broker ends itself when it cannot sync one."""
-    usage = shutil.disk_usage(settings.data_dir)
-    floor = settings.free_disk_min_bytes or max(
-        limits.FREE_DISK_MIN_BYTES, int(usage.total * limits.FREE_DISK_MIN_SHARE)
-    )
-    return usage.free >= floor
 
 
 if __name__ == "__main__":

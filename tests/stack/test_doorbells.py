@@ -14,7 +14,7 @@ from memory_core.clock import FakeClock
 from memory_core.config import Settings
 from tests.stack.conftest import BrokerStart, RunningTree, TreeStart, wait_until
 from workers import broker, heartbeat
-from workers.beat import has_room, ring_all
+from workers.beat import ring_all
 from workers.celery_app import POOL_QUEUES, QUEUES, make_app, queue_name
 from workers.heartbeat import Heartbeat
 from workers.pool import Rounds
@@ -62,9 +62,18 @@ def test_a_broker_that_is_away_is_reported_and_not_waited_for(settings: Settings
     assert ring_all(app, _INSTALL) is False
 
 
-def test_nothing_is_rung_on_a_full_disk(settings: Settings) -> None:
-    assert has_room(settings)
-    assert not has_room(Settings(data_dir=settings.data_dir, free_disk_min_bytes=1 << 60))
+def test_nothing_is_rung_on_a_full_disk(start_tree: TreeStart) -> None:
+    tree = start_tree(environ={"REAL": "beat"}, free_disk_min_bytes=1 << 60)
+    tree.wait_ready()
+    first = heartbeat.read(heartbeat.heartbeat_file(tree.settings.run_dir, "beat"))
+
+    wait_until(
+        lambda: heartbeat.read(heartbeat.heartbeat_file(tree.settings.run_dir, "beat")) != first,
+        limits.RING_SECONDS + 3,
+    )
+
+    with redis.Redis.from_url(broker.broker_url(tree.settings)) as client:
+        assert client.keys("*") == []
 
 
 def test_one_starving_queue_keeps_the_worker_silent(tmp_path: Path) -> None:

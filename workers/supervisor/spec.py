@@ -70,8 +70,9 @@ def by_ping(endpoint: broker.Endpoint, clock: Clock) -> Probe:
 
 def by_http(host: str, port: int, path: str, clock: Clock) -> Probe:
     """The child answers `GET path` with 200."""
-    request = f"GET {path} HTTP/1.0\r\nHost: {host}:{port}\r\n\r\n".encode()
     where = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104 — a listener on all is asked on loopback
+    name = f"[{where}]" if ":" in where else where
+    request = f"GET {path} HTTP/1.0\r\nHost: {name}:{port}\r\n\r\n".encode()
 
     def probe(_pid: int) -> Sign | None:
         try:
