@@ -35,7 +35,9 @@ PLAIN = st.text(max_size=80).filter(lambda text: "memoryd:recalled" not in text.
 @given(before=PLAIN, text=HOSTILE, provenance=HOSTILE, after=PLAIN)
 @settings(max_examples=300)
 def test_stripping_removes_exactly_what_was_fenced(before: str, text: str, provenance: str, after: str):
-    assert strip(f"{before}{fence(text, provenance)}{after}") == before + after
+    # Even a text that had guessed the nonce cannot get out.
+    for nonce in (None, "0123456789abcdef"):
+        assert strip(f"{before}{fence(text, provenance, nonce=nonce)}{after}") == before + after
 
 
 @given(text=HOSTILE)
@@ -49,12 +51,11 @@ def test_what_is_left_after_stripping_holds_no_marker_and_strips_to_itself(text:
 
 @given(text=HOSTILE)
 def test_stored_text_cannot_close_its_own_fence(text: str):
-    fenced = fence(text, "page notes/a.md")
-    nonce = re.search(r"recalled ([0-9a-f]{16}) begin", fenced)
+    fenced = fence(text, "page notes/a.md", nonce="0123456789abcdef")
 
-    assert nonce is not None
-    assert fenced.count(f"{nonce.group(1)} end -->") == 1
-    assert fenced.rstrip("\n").endswith(f"<!-- memoryd:recalled {nonce.group(1)} end -->")
+    assert fenced.count("0123456789abcdef end -->") - escape(text).count("0123456789abcdef end -->") == 1
+    assert fenced.lower().count("memoryd:recalled") == 2
+    assert fenced.endswith("\n<!-- memoryd:recalled 0123456789abcdef end -->\n")
 
 
 @given(text=PLAIN)
