@@ -123,7 +123,7 @@ class Handoffs(RuleBasedStateMachine):
             assert answer["cancelled"] is (not baton.end)
             baton.holder, baton.end = None, baton.end or "expired"
 
-    @rule(minutes=st.sampled_from([1, 7, 14]))
+    @rule(minutes=st.sampled_from([1, 14, 15]))
     def wait(self, minutes: int) -> None:
         self.store.clock.advance(60 * minutes)
         for baton in self.batons.values():
@@ -137,5 +137,5 @@ class Handoffs(RuleBasedStateMachine):
 
 TestHandoffs = Handoffs.TestCase
 TestHandoffs.settings = settings(
-    max_examples=25, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
 )
