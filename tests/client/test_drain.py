@@ -270,6 +270,26 @@ def test_an_event_that_arrives_while_a_drain_ends_is_delivered(
     assert len(gate.items) == 6
 
 
+def test_an_event_that_comes_just_after_the_last_look_is_delivered(
+    gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
+):
+    """Its hook found the lock taken and left the delivery to the drain that was about to end."""
+
+    class JustMissed(Spool):
+        is_late = False
+
+        def names(self) -> list[str]:
+            found = super().names()
+            if not found and not self.is_late:
+                self.is_late = True
+                spooled(1)
+            return found
+
+    drain(JustMissed(spool.directory), settings_of(gate.url), seconds=5)
+
+    assert len(gate.items) == 1
+
+
 def test_a_session_start_wakes_a_drain_that_pauses(
     monkeypatch: pytest.MonkeyPatch, gate: Gate, spool: Spool, spooled: Fill, settings_of: MakeSettings
 ):
