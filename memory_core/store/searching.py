@@ -67,6 +67,10 @@ _RECENT = Statement(
     .order_by(pages.c.updated_at.desc(), pages.c.number.desc())
     .limit(bindparam("limit"))
 )
+_LAST_VERSION = text_statement(
+    "SELECT max(created_at) AS at FROM page_versions"
+    " WHERE cause = :cause AND (:project_id IS NULL OR project_id = :project_id)"
+)
 _COUNTS = Statement(
     select(
         select(func.count())
@@ -163,3 +167,9 @@ def page_counts(reading: Reading, project_id: bytes | None = None) -> dict[str, 
         reading.row(_COUNTS) if project_id is None else reading.row(_PROJECT_COUNTS, project_id=project_id)
     )
     return {"pages_latest": row["pages_latest"], "pages_all": row["pages_all"]}
+
+
+def last_version_at(reading: Reading, cause: str, project_id: bytes | None = None) -> int | None:
+    """When a page version of that cause was last made, UTC microseconds; None: never."""
+    row: Any = reading.row(_LAST_VERSION, cause=cause, project_id=project_id)
+    return row["at"]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from memory_core.clock import Clock
 from memory_core.registry import Registry
 from memory_core.store.database import Database
 
@@ -16,6 +17,9 @@ class ToolContext(Protocol):
 
     @property
     def database(self) -> Database: ...
+
+    @property
+    def clock(self) -> Clock: ...
 
     @property
     def principal(self) -> str: ...

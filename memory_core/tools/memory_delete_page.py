@@ -1,0 +1,66 @@
+"""Deleting one page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from memory_core.commands.pages import DeletePage
+from memory_core.recall.scope import project_for
+from memory_core.tools import Tool, ToolContext, tools
+from memory_core.tools._schema import ProjectName, Workspace, described
+from memory_core.tools._scope import asker
+
+
+@dataclass(frozen=True, kw_only=True)
+class Arguments:
+    path: Annotated[str, described("Path of the page, as a hit gives it.")]
+    base_version: (
+        Annotated[str, described("version_id of the page as you read it; a newer one is then a conflict.")]
+        | None
+    ) = None
+    project: ProjectName | None = None
+    workspace: Workspace | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    path: str | None = None
+    deleted: bool | None = None
+    #: Whether there was such a page.
+    existed: bool | None = None
+    #: `pending`: taken, not yet applied; ask for the command.
+    status: str | None = None
+    command_id: str | None = None
+
+
+def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
+    with context.database.snapshot() as reading:
+        project = project_for(reading, asker(context), arguments.workspace, arguments.project)
+    return context.submit(
+        DeletePage(
+            workspace=project.workspace,
+            project=project.name,
+            path=arguments.path,
+            base_version=arguments.base_version,
+        )
+    )
+
+
+tools.add("memory_delete_page")(
+    Tool(
+        name="memory_delete_page",
+        title="Delete a page",
+        description=(
+            "Delete one page: its file goes away and nothing finds it any more. Only when the user asks for it or the page is"
+            " plainly wrong and superseded; a page that is merely out of date is better written anew."
+        ),
+        arguments=Arguments,
+        answer=Answer,
+        run=run,
+        aliases={},
+        is_read_only=False,
+        is_destructive=True,
+    )
+)
