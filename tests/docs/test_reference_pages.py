@@ -48,12 +48,17 @@ def test_every_agent_client_has_a_heading():
 def test_every_command_of_the_command_line_has_a_heading():
     found = {m.name for m in pkgutil.iter_modules(client.commands.__path__) if not m.name.startswith("_")}
 
-    assert headings("command-line.md") - {"Exit codes"} == {f"memoryd {name.replace('_', '-')}" for name in found}
+    assert headings("command-line.md") - {"Exit codes"} == {
+        f"memoryd {name.replace('_', '-')}" for name in found
+    }
 
 
 def test_the_page_of_limits_is_up_to_date():
     checked = subprocess.run(
-        [sys.executable, str(ROOT / "scripts" / "docs"), "--check"], capture_output=True, text=True, check=False
+        [sys.executable, str(ROOT / "scripts" / "docs"), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
     assert checked.returncode == 0, checked.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -28,14 +29,19 @@ MARKS = {
 
 
 def free_port() -> int:
-    """A loopback port that is free together with the next one (the probes')."""
+    """A loopback port that is free together with the next one (the probes').
+
+    Below the range of outgoing connections: a poll of a port in that range, while nobody listens, can
+    connect to itself and then holds the port.
+    """
+    chance = random.Random()
     while True:
+        port = chance.randrange(20_000, 32_000)
         with socket.socket() as first, socket.socket() as second:
-            first.bind(("127.0.0.1", 0))
-            port = first.getsockname()[1]
             try:
+                first.bind(("127.0.0.1", port))
                 second.bind(("127.0.0.1", port + 1))
-            except (OSError, OverflowError):
+            except OSError:
                 continue
             return port
 
