@@ -1,0 +1,1 @@
+"""Wrong ways to build the writer, as patches to the product: the tests that guard against them must go red."""
