@@ -17,6 +17,11 @@ from workers.writer.mark import MarkFile
 BATCH = 40
 
 
+def say(*words: object) -> None:
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
 def main(directory: Path, count: int, mutant: str) -> None:
     commands.registry.add(NOTE.name)(NOTE)
     if mutant == "no_id_table":
@@ -39,16 +44,16 @@ def main(directory: Path, count: int, mutant: str) -> None:
         batch = [envelope(f"{n}", key=f"k{n}") for n in range(at, min(at + BATCH, count))]
         if mutant == "delete_first":
             position.write_text(str(at + len(batch)))
-        print("begin", at, flush=True)
+        say("begin", at)
         report = engine.apply_batch(batch, until=str(at + len(batch)), careful=at < until)
-        print("commit", at, flush=True)
+        say("commit", at)
         assert len(report.outcomes) == len(batch) or report.outcomes
         at += len(report.outcomes)
         aside = directory / "position.new"
         aside.write_text(str(at))
         aside.replace(position)
-        print("end", at, flush=True)
-    print("done", flush=True)
+        say("end", at)
+    say("done")
 
 
 if __name__ == "__main__":

@@ -33,12 +33,10 @@ def run_under_kills(directory: Path, mutant: str, seed: int) -> tuple[list[str],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
         )
         assert child.stdout is not None
-        lines = 0
         kill_at = chance.randint(2, 20) if hits < KILLS else None
         last = b""
-        for line in child.stdout:
+        for lines, line in enumerate(child.stdout, start=1):
             last = line
-            lines += 1
             if kill_at is not None and lines >= kill_at and not line.startswith(b"end"):
                 child.kill()
                 break
@@ -50,7 +48,9 @@ def run_under_kills(directory: Path, mutant: str, seed: int) -> tuple[list[str],
             break
         if last.startswith((b"begin", b"commit")):
             hits += 1
-            print(f"seed {seed}: kill {hits} with {BATCH} commands in flight ({last.decode().strip()})")
+            sys.stdout.write(
+                f"seed {seed}: kill {hits} with {BATCH} commands in flight ({last.decode().strip()})\n"
+            )
         assert child.returncode == -9, "it ended by itself"
     connection = open_writer(directory / "memory.sqlite")
     assert connection.execute("PRAGMA integrity_check").fetchone()[0] == "ok"

@@ -19,7 +19,7 @@ from workers.writer.duties import Duties
 from workers.writer.engine import Engine, Stopping
 from workers.writer.metrics import Metrics
 from workers.writer.report import BatchReport
-from workers.writer.room import Room
+from workers.writer.room import Room, State
 
 logger = logging.getLogger(__name__)
 
@@ -275,7 +275,10 @@ class WriterLoop:
         except CoreError:
             waiting = None  # the database cannot even be read; the state says so
         self._metrics.write(
-            state=self._room.state.value, wal_bytes=self._engine.connection.wal_bytes, letters=waiting
+            state=self._room.state.value,
+            is_stopped=self._room.state is State.STOPPED,
+            wal_bytes=self._engine.connection.wal_bytes,
+            letters=waiting,
         )
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from memory_core.clock import Clock
-from workers.writer.report import BatchReport
+from workers.writer.report import BatchReport, Fate
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +23,7 @@ class Metrics:
     def __init__(self, path: Path, clock: Clock, *, epoch: int) -> None:
         self._path = path
         self._clock = clock
-        self._fates: Counter[str] = Counter()
+        self._fates: Counter[str] = Counter({fate.value: 0 for fate in Fate})
         self._values: dict[str, Any] = {
             "epoch": epoch,
             "started_at": clock.now_us(),
