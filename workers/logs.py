@@ -22,6 +22,8 @@ from memory_core.config import Settings
 
 _KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 _STACK_FRAMES_MAX = 30
+#: They would write two lines for every doorbell; at DEBUG they may.
+_CHATTY = ("celery", "kombu")
 _EXTRA_MAX_CHARS = 500
 
 
@@ -103,6 +105,10 @@ def configure(settings: Settings, process: str, *, terminal_level: int = logging
     root.addHandler(file)
     root.addHandler(terminal)
     root.setLevel(settings.log_level.upper())
+    for name in _CHATTY:
+        logging.getLogger(name).setLevel(
+            max(root.level, logging.WARNING) if root.level > logging.DEBUG else 0
+        )
     logging.captureWarnings(True)
     sys.excepthook = _log_uncaught
 

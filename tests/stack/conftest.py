@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -56,6 +58,31 @@ def start_broker() -> Iterator[BrokerStart]:
         process.wait()
 
 
+ForeignStart = Callable[..., str]
+
+
+@pytest.fixture
+def start_foreign_broker(tmp_path: Path) -> Iterator[ForeignStart]:
+    """Starts a broker of "somebody else" on a loopback port, sound but for the given settings; gives its address."""
+    started: list[subprocess.Popen[bytes]] = []
+    sound = {"appendonly": "yes", "appendfsync": "always", "maxmemory-policy": "noeviction"}
+
+    def start(*more: str, **options: str) -> str:
+        (port,) = free_ports(1)
+        given = {**sound, **{name.replace("_", "-"): value for name, value in options.items()}}
+        words = [word for name, value in given.items() for word in (f"--{name}", value)]
+        place = ["--dir", str(tmp_path), "--port", str(port), "--bind", "127.0.0.1"]
+        argv = [str(broker.binary()), *place, *words, *more]
+        started.append(subprocess.Popen(argv, stdout=subprocess.DEVNULL))
+        wait_until(lambda: broker.answers(broker.Endpoint(port=port)))
+        return f"redis://127.0.0.1:{port}/0"
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()
+
+
 class RunningTree:
     """A supervisor that a test started, and what it says of its children."""
 
@@ -86,6 +113,30 @@ class RunningTree:
 
         wait_until(announced, seconds)
         return json.loads(text.splitlines()[-1])
+
+    def post(self, path: str, body: object) -> int:
+        """The status of a JSON request with the directory's token; 0 when nobody answered."""
+        request = urllib.request.Request(
+            self.settings.url + path,
+            data=json.dumps(body).encode(),
+            headers={
+                "Authorization": f"Bearer {self.settings.token_file.read_text().strip()}",
+                "Content-Type": "application/json",
+            },
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as response:
+                return response.status
+        except urllib.error.HTTPError as error:
+            with error:
+                return error.code
+        except OSError:
+            return 0
+
+    def prompt(self, text: str) -> int:
+        """Send one prompt of an agent, waiting until it is committed."""
+        body = {"session_id": "01890000-0000-7000-8000-000000000001", "cwd": "/nowhere", "prompt": text}
+        return self.post("/hook?agent=claude-code&event=UserPromptSubmit&wait=commit", body)
 
     def everybody(self) -> set[int]:
         """Every process that serves this data directory, grandchildren included, by what /proc says."""
@@ -129,12 +180,12 @@ TreeStart = Callable[..., RunningTree]
 
 @pytest.fixture
 def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
-    """Starts a supervisor; `module` is the real one or the tiny one."""
+    """Starts a supervisor: `module` is the tiny tree's, the real one, or the client's (with its arguments)."""
     started: list[RunningTree] = []
 
     def start(
         module: str = "tests.stack.tiny_tree",
-        *,
+        *arguments: str,
         data: Path | None = None,
         prefix: Sequence[str] = (),
         environ: dict[str, str] | None = None,
@@ -143,7 +194,7 @@ def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
         port, probe_port = free_ports(2)
         settings = Settings(data_dir=data or tmp_path / "data", port=port, probe_port=probe_port, **options)
         process = subprocess.Popen(
-            [*prefix, sys.executable, "-m", module, "--json"],
+            [*prefix, sys.executable, "-m", module, *arguments, "--json"],
             env={
                 **os.environ,
                 **settings.environment(),

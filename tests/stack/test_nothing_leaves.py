@@ -27,6 +27,9 @@ _TEXT = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _AT = re.compile(r'(?:AT_FDCWD|\d+)<((?:[^>\\]|\\.)*)>, "((?:[^"\\]|\\.)*)"')
 
 
+_END = {"session_id": "01890000-0000-7000-8000-000000000001", "cwd": "/nowhere", "reason": "exit"}
+
+
 @pytest.fixture
 def strace() -> str:
     found = shutil.which("strace")
@@ -78,6 +81,7 @@ def _plain(text: str) -> str:
 
 
 @pytest.mark.parametrize("below", ["data", ".hidden dir/with spaces"])
+@pytest.mark.timeout(180)
 def test_nothing_outside_the_data_directory_is_changed(
     below: str, strace: str, tmp_path: Path, start_tree: TreeStart
 ) -> None:
@@ -85,19 +89,24 @@ def test_nothing_outside_the_data_directory_is_changed(
     record = tmp_path / "traces"
     record.mkdir()
     trace = [strace, "-ff", "-y", "-z", "-s", "4096", "-e", f"trace={calls}", "-o", str(record / "of")]
-    tree = start_tree(data=tmp_path / below, prefix=trace, environ={"REAL": "pool,beat"})
-    supervisor = int(str(tree.wait_ready(60)["pid"]))
+    tree = start_tree("workers.supervisor", data=tmp_path / below, prefix=trace)
+    supervisor = int(str(tree.wait_ready(90)["pid"]))
+    for number in range(5):
+        assert tree.prompt(f"remember number {number}") == 200
+    assert tree.post("/hook?agent=claude-code&event=SessionEnd&wait=commit", _END) == 200
     heart = heartbeat.heartbeat_file(tree.settings.run_dir, "pool")
     first = heartbeat.read(heart)
     wait_until(lambda: heartbeat.read(heart) != first, 30)
     os.kill(supervisor, signal.SIGTERM)
-    tree.process.wait(30)
+    tree.process.wait(60)
     traces = {int(path.suffix[1:]): path.read_text(errors="replace") for path in record.iterdir()}
 
     changed = changed_paths(traces, supervisor, Path.cwd())
 
-    assert any(path.name == "valkey.conf" or path.name == "valkey.conf.new" for path in changed)
-    assert any(path.name == "pool.log" for path in changed)
+    # Each process was watched: here is something that only it writes.
+    names = {path.name for path in changed}
+    assert {"valkey.conf.new", "supervisor.log", "writer.log", "web.log", "pool.log", "beat.log"} <= names
+    assert any(path.is_relative_to(tree.settings.wiki) and path.suffix == ".md" for path in changed)
     outside = {path for path in changed if not path.is_relative_to(tree.settings.data_dir)}
     assert {path for path in outside if not _NO_FILES.fullmatch(str(path))} <= _parents(
         tree.settings.data_dir

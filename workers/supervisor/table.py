@@ -41,6 +41,7 @@ def table(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) ->
             probe=by_http(settings.host, settings.effective_probe_port, "/livez", clock),
             probe_seconds=limits.PROBE_SECONDS,
             depends_on=("writer",),
+            stop_seconds=limits.WEB_STOP_SECONDS + 2.0,
         ),
         ChildSpec(
             name="pool",
