@@ -34,7 +34,7 @@ def redact_json(value: Any, key: bytes) -> RedactedValue:
 
 def _budget(size: int) -> Budget:
     seconds = limits.CLIENT_REDACTION_SECONDS_PER_MIB * max(1.0, size / limits.MIB)
-    return Budget(seconds, time.monotonic)
+    return Budget(seconds, time.thread_time)
 
 
 def _find(data: bytes, budget: Budget) -> list[Finding]:

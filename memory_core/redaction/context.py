@@ -66,7 +66,7 @@ RULES: tuple[Rule, ...] = (
         "password",
         "password passphrase passcode passwort passe contrase pwd",
         r"(?:password|passphrase|passcode|passwort|mot de passe|contraseña|pwd)(?:[ \t]{1,4}(?:for|of|on|to)(?:[ \t]{1,4}[a-z0-9_.'-]{1,24}){1,4})?"
-        r"[ \t]{0,4}(?:is|was|=|:|->|ist|lautet|est|es)?(?:[ \t]{1,4}(?:now|still|set to|changed to|reset to|currently))?[ \t]{1,4}([^\s])",
+        r"[ \t]{0,4}(?:is|was|=|:|->|ist|lautet|est|es)?(?:[ \t]{1,4}(?:now|still|set to|changed to|reset to|currently))?[ \t]{1,24}([^\s])",
         _spoken,
         fold=True,
     ),

@@ -98,7 +98,7 @@ _SHAPES: tuple[tuple[str, str, str], ...] = (
     ("pypi_token", "pypi-", r"pypi-[A-Za-z0-9_-]{40,}"),
     ("rubygems_key", "rubygems_", r"rubygems_[0-9a-f]{32,}"),
     ("docker_token", "dckr_pat_ dckr_oat_", r"dckr_[po]at_[A-Za-z0-9_-]{20,}"),
-    ("telegram_token", ":AA", r"[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}"),
+    ("telegram_token", ":AA", r"(?:bot)?[0-9]{8,10}:AA[A-Za-z0-9_-]{32,34}"),
     ("discord_token", ".", r"[MNO][A-Za-z0-9]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,}"),
     ("sendgrid_key", "SG.", r"SG\.[A-Za-z0-9_-]{16,40}\.[A-Za-z0-9_-]{30,}"),
     ("twilio_key", "SK", r"SK[0-9a-f]{32}"),
@@ -138,7 +138,7 @@ _NAMES = (
 )
 
 #: A query parameter or connection-string part that is a signature.
-_SIGNATURES = r"[?&;](?:sig|signature|x-amz-signature|x-goog-signature|hmac)=([a-z0-9%+/=_-]{20,})"
+_SIGNATURES = r"[?&;](?:sig|signature|x-amz-signature|x-goog-signature|hmac|auth)=([a-z0-9%+/=_-]{20,})"
 
 CONTEXT: tuple[Rule, ...] = (
     Rule(
@@ -150,7 +150,7 @@ CONTEXT: tuple[Rule, ...] = (
     Rule("private_key", "Private-Lines:", r"Private-Lines: [0-9]{1,3}", values.putty_block),
     Rule("jwt", "eyJ", r"eyJ[A-Za-z0-9_-]{6,}[.][A-Za-z0-9_.-]{16,}", values.jwt),
     Rule("url_password", "://", r"://[^\s/:@\"'<>]{0,64}:([^\s/\"'<>]{1,256})@", values.url_password),
-    Rule("signature", "sig= signature= hmac=", _SIGNATURES, group, fold=True),
+    Rule("signature", "sig= signature= hmac= auth=", _SIGNATURES, group, fold=True),
     Rule(
         "webhook_url",
         "hooks.slack.com/ discord.com/api/webhooks/ discordapp.com/api/webhooks/ webhook.office.com/",
@@ -172,7 +172,7 @@ CONTEXT: tuple[Rule, ...] = (
     Rule(
         "cookie",
         "sess .sid= curl --cookie",
-        r"(?:sess(?:ion)?[a-z_-]{0,8}|\.sid|-b ['\"]?[a-z0-9_.-]{1,40}|--cookie[= ]['\"]?[a-z0-9_.-]{1,40})=([^;\s\"'&]{16,})",
+        r"(?:sess(?:ion)?[a-z_-]{0,8}|\.sid|-b ['\"]?[a-z0-9_.-]{1,40}|--cookie[= ]['\"]?[a-z0-9_.-]{1,40})=([a-z0-9%._~+/=-]{16,})",
         strong_group,
         fold=True,
     ),
@@ -183,6 +183,14 @@ CONTEXT: tuple[Rule, ...] = (
         values.flag_value,
         fold=True,
     ),
+    Rule(
+        "password",
+        "storepass keypass",
+        r"-(?:src|dest)?(?:store|key)pass[ \t]{1,4}",
+        values.argument,
+        fold=True,
+    ),
+    Rule("password", "unlock-keychain", r"unlock-keychain[ \t]{1,4}-p[ \t]{1,4}", values.argument, fold=True),
     Rule("password", "sshpass", r"sshpass[ \t]{1,4}-p[ \t]{0,4}", values.argument, fold=True),
     Rule(
         "password",
@@ -231,14 +239,14 @@ CONTEXT: tuple[Rule, ...] = (
     Rule(
         "secret",
         "pass pwd secret token key",
-        _NAMES + r"[\"'][ \t]{0,4},[ \t]{0,4}[\"']",
+        _NAMES + r"[\"'`][ \t]{0,4}(?:,|to)[ \t]{0,24}[\"'`]",
         values.second_argument,
         fold=True,
     ),
     Rule(
         "secret",
         "secret token key",
-        r"(?:secret|token|key)(?:[ \t]{1,4}(?:is|was|to))?[ \t]{1,4}[\"'`]?[a-z0-9_+/=.~-]{16,}",
+        r"(?:secret|token|key)(?:[ \t]{1,4}(?:for|of|to)(?:[ \t]{1,4}[a-z0-9_.'-]{1,24}){1,4})?(?:[ \t]{1,4}(?:is|was|to))?[ \t]{1,4}[\"'`]?[a-z0-9_+/=.~-]{16,}",
         values.spoken_token,
         fold=True,
     ),

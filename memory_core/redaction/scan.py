@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from memory_core import limits
 from memory_core.redaction import marker
@@ -42,17 +44,17 @@ class OverBudget(Exception):
 
 
 class Budget:
-    """How long scanning may take; made anew for each text."""
+    """How long scanning may take, on a clock of CPU seconds; made anew for each text."""
 
-    __slots__ = ("_deadline", "_monotonic")
+    __slots__ = ("_deadline", "_seconds")
 
-    def __init__(self, seconds: float, monotonic: Callable[[], float]) -> None:
-        self._monotonic = monotonic
-        self._deadline = monotonic() + seconds
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        self._seconds = clock
+        self._deadline = clock() + seconds
 
     def check(self) -> float:
         """Seconds left; raises `OverBudget` when there are none."""
-        left = self._deadline - self._monotonic()
+        left = self._deadline - self._seconds()
         if left <= 0:
             raise OverBudget
         return left
@@ -97,6 +99,10 @@ def merge(findings: list[Finding], kept: list[tuple[int, int]]) -> list[Finding]
 
     Overlapping findings become one, which has the kind of the longest.
     """
+    ends = [last for _, last in kept]
+    if kept:
+        # A marker's own kind can read like a name with a value behind it.
+        findings = [finding for finding in findings if not _starts_inside(finding[0], kept, ends)]
     merged: list[Finding] = []
     longest = 0
     for start, end, kind in sorted(findings, key=lambda f: (f[0], -f[1])):
@@ -108,14 +114,19 @@ def merge(findings: list[Finding], kept: list[tuple[int, int]]) -> list[Finding]
         else:
             merged.append((start, end, kind))
             longest = end - start
-    return [piece for finding in merged for piece in _without(finding, kept)] if kept else merged
+    return [piece for finding in merged for piece in _without(finding, kept, ends)] if kept else merged
 
 
-def _without(finding: Finding, kept: list[tuple[int, int]]) -> Iterator[Finding]:
+def _starts_inside(start: int, kept: list[tuple[int, int]], ends: list[int]) -> bool:
+    index = bisect_right(ends, start)
+    return index < len(kept) and kept[index][0] < start
+
+
+def _without(finding: Finding, kept: list[tuple[int, int]], ends: list[int]) -> Iterator[Finding]:
     start, end, kind = finding
-    for first, last in kept:
-        if last <= start or first >= end:
-            continue
+    for first, last in islice(kept, bisect_right(ends, start), None):
+        if first >= end:
+            break
         if start < first:
             yield start, first, kind
         start = max(start, last)

@@ -56,6 +56,10 @@ _CALL = lazy_pattern(
     re.ASCII,
 )
 _CHAIN = lazy_pattern(r"[A-Za-z_$][A-Za-z0-9_$]{0,40}(?:(?:\.|->|::)[A-Za-z0-9_$]{1,40}){0,8}", re.ASCII)
+#: A call whose quoted argument ended the value: `os.environ[`, `b64encode(f`.
+_OPEN_CALL = lazy_pattern(
+    r"[A-Za-z_$][A-Za-z0-9_$]{0,40}(?:(?:\.|->|::)[A-Za-z0-9_$]{1,40}){0,8}[(\[][bfru]{0,2}", re.ASCII
+)
 _DOTTED = lazy_pattern(
     r"[A-Za-z_][A-Za-z_]{0,40}[0-9]{0,2}(?:(?:\.|->|::)[A-Za-z_][A-Za-z_]{0,60}[0-9]{0,2}){1,8}", re.ASCII
 )
@@ -118,7 +122,7 @@ def is_placeholder(value: bytes) -> bool:
         return True
     if (text[0] == "{" and "}" in text) or (text[0] == "%" and text[-1] == "%"):
         return True
-    if text[0] == "[" and text[-1] == "]":
+    if text.startswith(("[REDACTED:", "(")) or (text[0] == "[" and text[-1] == "]"):
         return True
     if set(text) <= _MASK or "***" in text or "..." in text or "…" in text or "xxxxx" in lowered:
         return True
@@ -129,9 +133,14 @@ def is_reference(text: str) -> bool:
     """Code that fetches a value, a path, a URL without a password: not the value itself."""
     if _URL.match(text.lower()) or (_DOTTED.fullmatch(text) and is_wordish(text)):
         return True
-    call = _CALL.match(text)
-    if (call and _is_chain(call.group(1))) or (text[-1:] in ("[", "(") and _is_chain(text[:-1])):
+    if _OPEN_CALL.fullmatch(text):
         return True
+    call = _CALL.match(text)
+    if call is not None:
+        name = call.group(1)
+        # Without its closing bracket a call is only told from random text by its words.
+        if _is_chain(name) if call.group(2) else is_wordish(name):
+            return True
     return (
         len(text) < 256 and ("/" in text or "\\" in text) and bool(_PATH.fullmatch(text)) and is_wordish(text)
     )

@@ -63,6 +63,8 @@ def assigned(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
         return
     value_start, value_end, quoted = value_at(data, found[1])
     value = data[value_start:value_end]
+    if not quoted and value.endswith(b"=") and data[value_end : value_end + 1] in (b'"', b"'"):
+        return  # an attribute of markup: name="password" :rules="…"
     if strength.is_assigned_secret(name, value, quoted=quoted):
         yield value_start, value_end
 
@@ -91,7 +93,8 @@ def spoken_token(data: bytes, found: Span, _inner: Span) -> Iterable[Span]:
     words = data[found[0] : found[1]].split()
     value = words[-1].strip(b"\"'`").rstrip(b".,")
     name = found[0], found[0] + len(words[0])
-    if len(value) >= 16 and is_strong(value) and strength.name_before(data, *name):
+    is_named = b"is" in words[:-1] or strength.name_before(data, *name)
+    if len(value) >= 16 and is_strong(value) and is_named:
         start = data.find(value, found[0] + len(words[0]))
         yield start, start + len(value)
 

@@ -41,11 +41,6 @@ RELAXED = settings(
 )
 
 
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Redactor:
-    return Redactor(KEY, tmp_path_factory.mktemp("rules"))
-
-
 @given(text=TEXTS)
 @RELAXED
 def test_redacting_twice_changes_nothing(gate: Redactor, text: str) -> None:
@@ -190,15 +185,15 @@ ADVERSARIAL = [
 
 @pytest.mark.parametrize("piece", ADVERSARIAL)
 def test_time_grows_with_the_length_only(gate: Redactor, piece: str) -> None:
-    small, large = 24 * 1024, 4 * 24 * 1024
+    small, large = 48 * 1024, 4 * 48 * 1024
 
     def seconds(size: int) -> float:
         text = (piece * (size // len(piece) + 1))[:size]
         best = 9.0
         for _ in range(3):
-            start = time.perf_counter()
+            start = time.process_time()
             gate.redact_text(text)
-            best = min(best, time.perf_counter() - start)
+            best = min(best, time.process_time() - start)
         return best
 
     # Four times the length; quadratic growth would take sixteen times as long.
