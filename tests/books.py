@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
+from memory_core.clock import FakeClock
 from memory_core.commands.files import StepReport, install_step
+from memory_core.ids import IdSource
 from memory_core.store import fulltext
-from memory_core.store.database import Database
+from memory_core.store.database import Database, open_writer
 from memory_core.store.transaction import Transaction
 from memory_core.wiki.outbox import Installer
-from tests.factories import database
+from tests.factories import Store, database
 
 T = TypeVar("T")
 
@@ -20,9 +22,16 @@ class Books:
     """One writer connection, a clock that moves by a second with each command, and a wiki directory."""
 
     def __init__(self, directory: Path) -> None:
+        """New ones, or those that lie in `directory` already."""
         self.wiki = directory / "wiki"
-        self.wiki.mkdir()
-        self.store = database(directory)
+        self.wiki.mkdir(exist_ok=True)
+        path = directory / "memory.sqlite"
+        clock = FakeClock()
+        self.store = (
+            Store(path=path, connection=open_writer(path), clock=clock, ids=IdSource(clock))
+            if path.exists()
+            else database(directory)
+        )
         if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'pages_fts'"):
             for statement in fulltext.DDL:
                 self.store.connection.execute(statement)

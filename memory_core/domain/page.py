@@ -73,8 +73,8 @@ def page_path(text: str) -> PagePath:
     Raises `Invalid`, saying what is wrong, for a path that could leave its project, hide, or not be
     checked out everywhere. Idempotent.
     """
-    path = unicodedata.normalize("NFC", text)
-    if not path.strip():
+    path = unicodedata.normalize("NFC", text).strip()
+    if not path:
         raise Invalid("a page needs a path, for example notes/testing.md")
     if "\\" in path:
         raise Invalid(f"{_shown(path)}: use / between folders, not a backslash")
