@@ -147,6 +147,7 @@ FRONT_MATTER_MAX_BYTES = 16 * KIB
 EXTERNAL_FILE_MAX_BYTES = 4 * MIB
 #: Rows of the file outbox that one step of the writer installs.
 OUTBOX_STEP_ROWS = 200
+
 # --- the web process ----------------------------------------------------------------------------
 #: Size of one request head: its line, the number of header fields, one field.
 REQUEST_LINE_MAX_BYTES = 8_190
@@ -163,6 +164,8 @@ MCP_AFTERWORK_SECONDS = 5.0
 RPC_VALID_SECONDS = 30.0
 #: For the subscription that replies come over, before anything is appended that waits for one.
 SUBSCRIBE_SECONDS = 0.5
+#: Commands of several requests that go to the broker in one append.
+APPEND_TOGETHER_BYTES = 1 * MIB
 #: A web process whose threads are all busy and finish nothing for so long stands still.
 WEB_STILL_SECONDS = 15.0
 WEB_STOP_SECONDS = 10

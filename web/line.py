@@ -13,6 +13,7 @@ from memory_core.clock import Clock
 from memory_core.config import Settings
 from memory_core.domain.command import Envelope
 from memory_core.errors import Unavailable
+from web.together import Together
 from workers.broker import broker_url
 from workers.queue.admission import Admission, CommandQueue
 from workers.queue.connect import admission_client, subscriber_client
@@ -45,9 +46,10 @@ class Line:
         self._install = install
         self._lock = threading.Lock()
         self._made: _Ends | None = None
+        self._together = Together(lambda envelopes: self._ends().queue.append(envelopes))
 
     def append(self, envelopes: Sequence[Envelope]) -> Admission:
-        return self._ends().queue.append(envelopes)
+        return self._together.append(envelopes)
 
     def ensure_subscribed(self, timeout: float) -> None:
         self._ends().replies.ensure_subscribed(timeout)
