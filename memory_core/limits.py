@@ -169,6 +169,9 @@ APPEND_TOGETHER_BYTES = 1 * MIB
 #: A web process whose threads are all busy and finish nothing for so long stands still.
 WEB_STILL_SECONDS = 15.0
 WEB_STOP_SECONDS = 10
+#: Rows of one list of the HTTP API.
+LIST_DEFAULT = 50
+LIST_MAX = 200
 #: Fields of one query string.
 QUERY_FIELDS_MAX = 64
 #: Between attempts to bind the probe port; a probe's connection may last.

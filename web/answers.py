@@ -94,6 +94,8 @@ def install(app: Flask) -> None:
 
     @app.errorhandler(HTTPException)
     def _http(error: HTTPException) -> Response:
+        if isinstance(error.response, Response):
+            return error.response
         status = error.code or 500
         body = {"error": error.description or error.name, "code": error.name.lower().replace(" ", "_")}
         if status in _ADVICE:

@@ -8,10 +8,11 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, auth, hooks, metrics
+from web import answers, api, auth, handoff, hooks, mcp, metrics
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
+from web.mcp_server import make_server
 from web.names import Names
 from web.parts import Parts, build
 from web.probes import Progress
@@ -37,8 +38,12 @@ def create_app(settings: Settings | None = None, parts: Parts | None = None) -> 
 
 
 def _blueprints(parts: Parts) -> list[Any]:
+    mount = mcp.Mount(lambda: make_server(parts.catalog, parts.call, parts.version))
     return [
         hooks.blueprint(parts.gate),
+        handoff.blueprint(parts.gate),
+        api.blueprint(parts),
+        mcp.blueprint(mount),
         metrics.blueprint(parts.settings, parts.meters, parts.line),
     ]
 

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_core import limits
-from memory_core.errors import Forbidden
+from memory_core.clock import Clock
 from memory_core.ids import session_id_from
 from memory_core.store.database import Database
-from memory_core.tools import Tool
-from web.auth import MAY, Caller
+from web.auth import Caller
+from web.events import clean_session_key
 from web.gate import Gate
 from web.identity import CommandId, of_client_key, of_part
 from web.vitals import Vitals
@@ -46,6 +46,10 @@ class CallContext:
         return self._database
 
     @property
+    def clock(self) -> Clock:
+        return self._gate.clock
+
+    @property
     def principal(self) -> str:
         return self._caller.principal
 
@@ -55,9 +59,9 @@ class CallContext:
 
     @property
     def session_id(self) -> bytes | None:
-        if not self._session:
+        if not self._session or len(self._session) > limits.SESSION_KEY_MAX_CHARS:
             return None
-        return session_id_from(self._session[: limits.SESSION_KEY_MAX_CHARS])
+        return session_id_from(clean_session_key(self._session, self._gate.redact))
 
     def submit(self, command: object) -> Mapping[str, Any]:
         return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)
@@ -71,10 +75,3 @@ class CallContext:
         if self._key is None:
             return CommandId(value=self._gate.ids.new(), is_foreign=False)
         return of_part(self._key, number)
-
-
-def check_may_call(tool: Tool, caller: Caller) -> None:
-    """`Forbidden` when the caller's token only reads and the tool writes."""
-    needed = "read" if tool.is_read_only else "write"
-    if needed not in MAY.get(caller.scope, frozenset()):
-        raise Forbidden(f"{tool.name} needs a token of scope 'write'; this one has {caller.scope!r}")

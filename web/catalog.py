@@ -6,11 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
-import memory_core.tools as tools_package
-from memory_core.registry import discover
 from memory_core.tools import Tool, tools
+from memory_core.tools._call import load_tools
+from memory_core.tools._schema import schema_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,18 +20,9 @@ class ToolEntry:
 
 def load_catalog() -> Mapping[str, ToolEntry]:
     """Every tool by name, in the order of names (clients cache the list)."""
-    discover(tools_package)
+    load_tools()
     return {name: _entry(tool) for name, tool in tools}
 
 
 def _entry(tool: Tool) -> ToolEntry:
-    return ToolEntry(tool=tool, input_schema=_schema(tool.arguments), output_schema=_schema(tool.answer))
-
-
-def _schema(kind: type[Any]) -> dict[str, Any]:
-    """The JSON schema of a dataclass with its own part at the root, as MCP wants it."""
-    (reference,), parts = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
-    name = str(reference.get("$ref", "")).rpartition("/")[2]
-    root = dict(parts.pop(name)) if name in parts else dict(reference)
-    root.pop("title", None)
-    return {**root, "$defs": parts} if parts else root
+    return ToolEntry(tool=tool, input_schema=schema_of(tool.arguments), output_schema=schema_of(tool.answer))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -37,14 +37,14 @@ def envelope_of(
     if not isinstance(payload, dict):
         raise Invalid("a hook's body is one JSON object, as its client sends it")
     received = canonical(payload)
-    event = _client(query).read(payload, query)
+    event = client_of(query).read(payload, query)
     key = query.get("ingest_key")
     command_id = of_client_key(key) if key else of_event(event, received, gate.ids)
     command = RecordObservation(
         event=capped(redacted(event, gate)),
         source=f"{event.client}/{query.get('source') or 'direct'}",
         project_strategy=query.get("project_strategy") or "basename",
-        **_scope(gate, query),
+        **scope_of(gate, query),
     )
     return gate.envelope(
         command,
@@ -70,6 +70,11 @@ def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     return replace(event, **clean, tool=tool)
 
 
+def clean_session_key(session_key: str, redact: Callable[[Any], Any]) -> str:
+    """A session's key as events of that session are stored under."""
+    return str(redact({"session_key": session_key})["session_key"]) if _is_wordy(session_key) else session_key
+
+
 def _is_wordy(session_key: str) -> bool:
     """Whether a session's key is anything but a UUID (which no secret hides in)."""
     return (
@@ -77,7 +82,7 @@ def _is_wordy(session_key: str) -> bool:
     )
 
 
-def _scope(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
+def scope_of(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
     """Where the client says it is; absent and empty are the same."""
     names = ("workspace", "project", "repo_path", "home")
     told: dict[str, str | None] = {name: query.get(name) or None for name in names}
@@ -86,7 +91,7 @@ def _scope(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
     return told
 
 
-def _client(query: Mapping[str, str]) -> AgentClient:
+def client_of(query: Mapping[str, str]) -> AgentClient:
     name = query.get("agent") or _GENERIC
     client = client_named(name) or client_named(_GENERIC)
     if client is None:

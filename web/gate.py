@@ -167,9 +167,16 @@ class Gate:
         return self._look([envelope])[0]
 
     def submit(
-        self, command: object, command_id: CommandId, caller: Caller, *, seconds: float
+        self,
+        command: object,
+        command_id: CommandId,
+        caller: Caller,
+        *,
+        seconds: float,
+        valid_seconds: float = limits.RPC_VALID_SECONDS,
     ) -> Mapping[str, Any]:
-        """Redact, append and wait for one command: its answer, or that it is pending.
+        """Redact, append and wait `seconds` for one command: its answer, or that it is pending. Later than
+        `valid_seconds` from now it takes no effect any more.
 
         Raises what a refusal stands for, `TooMuch`, `Unavailable`, `OutcomeUnknown`.
         """
@@ -179,7 +186,7 @@ class Gate:
             caller,
             received_hash=body_hash(self.hash_key, encode(command)),
             wants_reply=True,
-            not_after=self.clock.now_us() + round(max(seconds, limits.RPC_VALID_SECONDS) * MICROSECONDS),
+            not_after=self.clock.now_us() + round(valid_seconds * MICROSECONDS),
         )
         taken = self.take_and_wait([envelope], seconds)
         outcome = taken.outcomes[0]

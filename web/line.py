@@ -46,10 +46,13 @@ class Line:
         self._install = install
         self._lock = threading.Lock()
         self._made: _Ends | None = None
-        self._together = Together(lambda envelopes: self._ends().queue.append(envelopes))
+        self._together = Together(self._append)
 
     def append(self, envelopes: Sequence[Envelope]) -> Admission:
         return self._together.append(envelopes)
+
+    def _append(self, envelopes: Sequence[Envelope]) -> Admission:
+        return self._ends().queue.append(envelopes)
 
     def ensure_subscribed(self, timeout: float) -> None:
         self._ends().replies.ensure_subscribed(timeout)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
+from typing import Any
 
 from memory_core.clock import Clock, SystemClock
 from memory_core.config import Settings
@@ -16,8 +17,10 @@ from memory_core.redaction.server import Redactor
 from memory_core.store.database import Database
 from memory_core.store.install import marked_install, read_install
 from memory_core.store.principals import token_by_public_id
+from memory_core.tools._call import call_tool
 from web import events, readiness
-from web.auth import TokenRecord, Tokens, file_token
+from web.auth import Caller, TokenRecord, Tokens, file_token
+from web.calls import CALLER, CallContext
 from web.catalog import ToolEntry, load_catalog
 from web.gate import Gate
 from web.line import Line
@@ -44,6 +47,20 @@ class Parts:
     disk: DiskGauge
     vitals: Vitals
     catalog: Mapping[str, ToolEntry]
+
+    def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Call a tool for the caller that the route left in `environ`. Raises the errors of `memory_core.errors`."""
+        caller: Caller = environ[CALLER]
+        context = CallContext(
+            gate=self.gate, database=self.database, vitals=self.vitals, caller=caller, environ=environ
+        )
+        begun = self.clock.monotonic()
+        try:
+            return call_tool(name, arguments, context)
+        finally:
+            self.meters.tool_called(
+                name if name in self.catalog else "unknown", self.clock.monotonic() - begun
+            )
 
     def start(self) -> None:
         """Once per process, after the last fork."""
@@ -99,7 +116,9 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         ),
         meters=meters,
         disk=disk,
-        vitals=Vitals(settings=settings, clock=clock, line=line, disk=disk, version=own_version()),
+        vitals=Vitals(
+            settings=settings, clock=clock, line=line, disk=disk, database=database, version=own_version()
+        ),
         catalog=load_catalog(),
     )
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from memory_core import limits
 from memory_core.domain.command import Envelope
+from memory_core.errors import Unavailable
 from workers.queue.admission import Admission
 
 Append = Callable[[Sequence[Envelope]], Admission]
@@ -31,9 +32,8 @@ class _Slot:
         self.woken.acquire()
 
     def result(self) -> Admission:
-        if self.error is not None:
-            raise self.error
-        assert self.admission is not None
+        if self.admission is None:
+            raise self.error or Unavailable()
         return self.admission
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.config import Settings
 from memory_core.errors import CoreError
+from memory_core.store.database import Database
 from web.line import Line
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
@@ -15,19 +17,29 @@ from workers.queue.disk import DiskGauge
 
 class Vitals:
     def __init__(
-        self, *, settings: Settings, clock: Clock, line: Line, disk: DiskGauge, version: str
+        self,
+        *,
+        settings: Settings,
+        clock: Clock,
+        line: Line,
+        disk: DiskGauge,
+        database: Database,
+        version: str,
     ) -> None:
         self._settings = settings
         self._clock = clock
         self._line = line
         self._disk = disk
+        self._database = database
         self._version = version
 
     def read(self) -> Mapping[str, Any]:
-        """`{version, url, data_dir, broker, backlog, writer, disk}`."""
+        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, disk}`."""
         return {
             "version": self._version,
             "url": self._settings.url,
+            "port": self._settings.port,
+            "sqlite": self._database.version,
             "data_dir": str(self._settings.data_dir),
             **self._broker(),
             "writer": self._writer(),
@@ -52,7 +64,7 @@ class Vitals:
             return {"status": "not started"}
         silent = beat.silent_seconds(self._clock.monotonic())
         return {
-            "status": "ok" if silent < 5.0 else "silent",
+            "status": "ok" if silent < limits.WRITER_SILENT_SECONDS else "silent",
             "pid": beat.pid,
             "silent_seconds": round(silent, 1),
         }

@@ -128,6 +128,11 @@ class Database:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
 
+    @property
+    def version(self) -> str:
+        """Of the SQLite library that is in use."""
+        return driver.SQLITE_VERSION
+
     def close(self) -> None:
         """Close this thread's connection."""
         connection = getattr(self._local, "connection", None)

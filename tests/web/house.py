@@ -16,7 +16,7 @@ from flask.testing import FlaskClient
 from memory_core import limits
 from memory_core.clock import SystemClock
 from memory_core.config import Settings
-from memory_core.domain.token import parse
+from memory_core.domain.token import mint, parse
 from memory_core.ids import IdSource
 from memory_core.redaction.server import Redactor
 from memory_core.store.install import mark, read_install
@@ -87,6 +87,17 @@ class House:
 
     def get(self, path: str, **headers: str) -> Any:
         return self.client().get(path, headers=self.bearer | headers)
+
+    def add_token(self, scope: str, principal: str = "owner") -> str:
+        """A new token of that scope, as text."""
+        token = mint()
+        raw = self.connection.raw
+        raw.execute("INSERT OR IGNORE INTO principals (name, created_at) VALUES (?, 1)", (principal,))
+        raw.execute(
+            "INSERT INTO tokens (public_id, principal, digest, scope, created_at) VALUES (?, ?, ?, ?, 1)",
+            (token.public_id, principal, token.digest, scope),
+        )
+        return token.text
 
     # --- looking ---
 
