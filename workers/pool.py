@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
 import threading
 import warnings
 from collections.abc import Iterable
 
 from celery import signals
+from celery.worker import state
 
 from memory_core import config
 from memory_core.clock import SystemClock
@@ -51,6 +53,9 @@ def main() -> int:
         rounds.looked_at(queue)
 
     def consuming(**_: object) -> None:
+        # Celery's own handlers do the same, and talk to the terminal about it.
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: setattr(state, "should_stop", 0))
         heart.beat()
 
     def keep_our_logging(**_: object) -> None:

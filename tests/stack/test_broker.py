@@ -14,7 +14,9 @@ from memory_core.config import Settings
 from memory_core.errors import Unavailable
 from tests.stack.conftest import BrokerStart
 from workers import broker, data_dir
+from workers.beat import ring_all
 from workers.broker_check import check_broker
+from workers.celery_app import make_app, queue_name
 
 pytestmark = pytest.mark.stack
 
@@ -71,6 +73,8 @@ def test_a_socket_works_below_any_short_path(
         url = broker.broker_url(settings)
         with redis.Redis.from_url(url) as client:
             assert client.ping()
+            assert ring_all(make_app(settings, "ab" * 16), "ab" * 16)
+            assert client.llen(queue_name("ab" * 16, "lint")) == 1
         assert url.startswith("unix://")
         assert stat.S_IMODE((settings.broker_dir / "valkey.sock").stat().st_mode) == 0o600
     finally:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -139,3 +141,22 @@ def test_a_broker_of_somebody_else_is_used_when_it_keeps_what_is_promised_or_its
     assert weak.prompt("into a weaker broker") == 200
     (void,) = weak.logged("promise_void")
     assert "power cut" in str(void["message"])
+
+
+def test_a_copied_directory_is_refused_by_name_until_it_is_taken_over(
+    start_tree: TreeStart, tmp_path: Path
+) -> None:
+    first = start_tree(_REAL)
+    first.wait_ready(60)
+    first.process.terminate()
+    assert first.process.wait(40) == exit_codes.OK
+    shutil.copytree(first.settings.data_dir, tmp_path / "copy")
+
+    copy = start_tree(_REAL, data=tmp_path / "copy")
+    assert copy.process.wait(40) == exit_codes.REFUSED
+    assert "--take-over" in copy.process.communicate()[1]
+    assert copy.everybody() == set()
+
+    taken = start_tree("client", "up", "--take-over", data=tmp_path / "copy")
+    taken.wait_ready(60)
+    assert taken.prompt("in the copy") == 200

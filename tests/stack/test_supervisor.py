@@ -173,6 +173,18 @@ def test_a_child_that_will_not_end_is_killed(start_tree: TreeStart) -> None:
     assert tree.everybody() == set()
 
 
+def test_a_second_request_to_stop_does_not_wait(start_tree: TreeStart) -> None:
+    tree = start_tree(environ={"MODES": "web=stubborn", "STOP_SECONDS": "25"})
+    tree.wait_ready()
+
+    tree.process.terminate()
+    wait_until(lambda: tree.logged("tree_stopping"))
+    tree.process.terminate()
+
+    assert tree.process.wait(10) == exit_codes.OK
+    assert tree.everybody() == set()
+
+
 def test_a_second_start_on_the_same_directory_names_the_first(start_tree: TreeStart) -> None:
     tree = start_tree()
     tree.wait_ready()

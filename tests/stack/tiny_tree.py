@@ -32,7 +32,7 @@ def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> 
                 depends_on=needs,
                 hang_seconds=1.0,
                 stop_rank=rank,
-                stop_seconds=1.0,
+                stop_seconds=float(os.environ.get("STOP_SECONDS", "1")),
             )
         )
     return made

@@ -67,6 +67,7 @@ def _run(settings: Settings, clock: Clock, rows: Rows, *, as_json: bool) -> int:
     def write_roster(alive: Sequence[Child]) -> None:
         roster.write([(child.spec.name, child.pid) for child in alive if child.pid is not None])
 
+    sys.stderr.write(f"memoryd: starting with {settings.data_dir}\n")
     tree = Tree(
         children,
         clock=clock,
