@@ -44,7 +44,13 @@ Exit codes:
     "--take-over",
     is_flag=True,
     default=None,
-    help="Go on with a data directory that was moved or copied from elsewhere.",
+    help="Go on with a data directory that was moved, and keep its id; nobody may use the original any more.",
+)
+@click.option(
+    "--new-install",
+    is_flag=True,
+    default=None,
+    help="Give a data directory that was copied an id of its own.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
 @click.option(
@@ -57,6 +63,7 @@ def command(
     broker: str | None,
     accept_weaker_durability: bool | None,
     take_over: bool | None,
+    new_install: bool | None,
     as_json: bool,
     foreground: bool,  # noqa: ARG001 — there is no other way to run, the option says so
 ) -> None:
@@ -64,6 +71,8 @@ def command(
 
     Stays in the foreground; Ctrl-C drains and stops everything.
     """
+    if take_over and new_install:
+        raise click.UsageError("--take-over keeps the id and --new-install makes another; choose one")
     missing = [name for name in _SERVER if importlib.util.find_spec(name) is None]
     if missing:
         click.echo(
@@ -79,6 +88,7 @@ def command(
         "broker_url": broker,
         "accept_weaker_durability": accept_weaker_durability,
         "take_over": take_over,
+        "new_install": new_install,
     }
     try:
         settings = config.load(overrides)
