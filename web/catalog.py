@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import memory_core.tools
+from memory_core.registry import discover
 from memory_core.tools import Tool, tools
-from memory_core.tools._call import load_tools
 from memory_core.tools._schema import schema_of
 
 
@@ -20,7 +21,7 @@ class ToolEntry:
 
 def load_catalog() -> Mapping[str, ToolEntry]:
     """Every tool by name, in the order of names (clients cache the list)."""
-    load_tools()
+    discover(memory_core.tools)
     return {name: _entry(tool) for name, tool in tools}
 
 

@@ -17,7 +17,7 @@ from memory_core.redaction.server import Redactor
 from memory_core.store.database import Database
 from memory_core.store.install import marked_install, read_install
 from memory_core.store.principals import token_by_public_id
-from memory_core.tools._call import call_tool
+from memory_core.tools import call_tool
 from web import events, readiness
 from web.auth import Caller, TokenRecord, Tokens, file_token
 from web.calls import CALLER, CallContext

@@ -138,7 +138,8 @@ def install_step(transact: Transact, installer: Installer, redact: Redact, *, af
         installed=results.count(Result.INSTALLED),
         external=external,
         blocked=results.count(Result.BLOCKED),
-        last=wanted[-1].seq if wanted else after,
+        # What was found has a promise of its own under the same number: the next step begins with it.
+        last=wanted[-1].seq if wanted and not external else after,
         more=external > 0 or len(wanted) == limits.OUTBOX_STEP_ROWS,
     )
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from memory_core.clock import Clock
+from memory_core.errors import Forbidden
 from memory_core.registry import Registry
 from memory_core.store.database import Database
 
@@ -65,3 +66,28 @@ class Tool:
 
 
 tools: Registry[Tool] = Registry("tool")
+
+_MAY_READ = {"admin", "write", "read"}
+_MAY_WRITE = {"admin", "write"}
+
+
+def call_tool(name: str, arguments: Mapping[str, Any], context: ToolContext) -> dict[str, Any]:
+    """Run a registered tool (`registry.discover` this package first): the one entry for MCP and the HTTP API.
+
+    The answer is plain JSON values that fit the tool's output schema. Raises `NotFound` (no such tool, no such
+    thing), `Invalid`, `Conflict`, `Forbidden`, `Unavailable`, `OutcomeUnknown`; each message says what to do.
+    """
+    # Both need the names above.
+    from memory_core.tools._answers import trimmed
+    from memory_core.tools._arguments import read_arguments
+
+    tool = tools.get(name)
+    check_may_call(tool, context.token_scope)
+    return trimmed(tool.run(read_arguments(tool, arguments), context), tool.answer)
+
+
+def check_may_call(tool: Tool, token_scope: str) -> None:
+    """`Forbidden` when a token of that scope may not call the tool."""
+    if token_scope not in (_MAY_READ if tool.is_read_only else _MAY_WRITE):
+        needed = "read" if tool.is_read_only else "write"
+        raise Forbidden(f"{tool.name} needs a token of scope {needed!r}; this one has {token_scope!r}")

@@ -10,20 +10,21 @@ from typing import Any
 import jsonschema
 import pytest
 
+import memory_core.tools
 from memory_core import errors, limits
 from memory_core.clock import Clock
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain import recalled
 from memory_core.domain.command import Refusal
 from memory_core.ids import session_id_from
+from memory_core.registry import discover
 from memory_core.store.database import Database
-from memory_core.tools import tools
-from memory_core.tools._call import call_tool, load_tools
+from memory_core.tools import call_tool, tools
 from memory_core.tools._schema import schema_of
 from tests.books import Books
 from tests.factories import event
 
-load_tools()
+discover(memory_core.tools)
 _ERRORS = {kind.code: kind for kind in (errors.Invalid, errors.NotFound, errors.Conflict, errors.Forbidden)}
 
 
