@@ -72,7 +72,9 @@ STORAGE_RETRY_SECONDS = 1.0
 DUTY_ROWS = 200
 #: When files that could not be put in place are tried again.
 OUTBOX_RETRY_SECONDS = 10.0
+#: How often the bodies beside the stream are looked through, and on a disk that gets full also the broker's log.
 SWEEP_INCOMING_SECONDS = 3600.0
+SHORT_DISK_TIDY_SECONDS = 60.0
 DUTY_SESSIONS = 2
 PARKED_PER_DUTY = 20
 PURGE_SECONDS = 60.0

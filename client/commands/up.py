@@ -52,6 +52,12 @@ Exit codes:
     default=None,
     help="Give a data directory that was copied an id of its own.",
 )
+@click.option(
+    "--new-install",
+    is_flag=True,
+    default=None,
+    help="Give a copied data directory an identity of its own; the original lives on.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
 @click.option(
     "--foreground", is_flag=True, default=True, help="Stay in this terminal (the default, for clarity)."

@@ -36,6 +36,7 @@ class Queue(Protocol):
     def delete(self, entries: Sequence[Entry]) -> None: ...
     def publish(self, ids: Sequence[bytes]) -> None: ...
     def ring(self, queues: set[str]) -> None: ...
+    def tidy(self) -> None: ...
 
 
 class Files(Protocol):
@@ -112,7 +113,7 @@ class WriterLoop:
         with self._turn(), self._ending_the_process():
             while not self._stopping.is_set() and (left := deadline - self._clock.monotonic()) > 0:
                 had = self._metrics.commands
-                pause = self._step(min(BLOCK_MS, max(1, int(left * 1000 / 2))))
+                pause = self._step(min(BLOCK_MS, int(left * 1000) + 1))
                 batches += int(self._metrics.commands > had)
                 if pause or (self._metrics.commands == had and batches):
                     break
@@ -186,6 +187,8 @@ class WriterLoop:
         until = entries[-1].stream_id.decode()
         envelopes = [entry.envelope for entry in entries if entry.envelope is not None]
         report = self._engine.apply_batch(envelopes, until=until, careful=bool(self._careful_until))
+        if report.stopped is not None and not report.outcomes:
+            raise report.stopped
         done = entries[: len(report.outcomes)]
         self._pending = entries[len(done) :] + self._pending
         if report.was_careful and self._pending and len(done) < len(entries):
@@ -249,6 +252,7 @@ class WriterLoop:
         self._files.install(promised=bool(report.files))
         if is_idle:
             self._room.when_idle()
+            self._queue.tidy()
         self._write_metrics()
 
     def _broker_lost(self, error: Unavailable) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,17 +12,24 @@ from typing import Any
 from memory_core.clock import Clock
 from workers.writer.report import BatchReport, Fate
 
+#: More than the figures take: the file keeps its size.
+_RECORD_BYTES = 2_048
+
 logger = logging.getLogger(__name__)
 
 
 class Metrics:
-    """`run/writer.metrics.json`, replaced whole and not synced: figures since the start of this process.
+    """`run/writer.metrics.json`, JSON with blanks behind it: figures since the start of this process.
+
+    Overwritten in place and not synced, so that it needs no room: on a full disk it is looked at most. A
+    reader that finds it half written looks again.
 
     `fates` counts commands by what became of them; `seconds` and `commit_seconds` are sums over `batches`.
     """
 
     def __init__(self, path: Path, clock: Clock, *, epoch: int) -> None:
-        self._path = path
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._descriptor = os.open(path, flags, 0o600)
         self._clock = clock
         self._fates: Counter[str] = Counter({fate.value: 0 for fate in Fate})
         self._values: dict[str, Any] = {
@@ -61,11 +69,11 @@ class Metrics:
         return self._values["commands"]
 
     def write(self, **now: Any) -> None:
-        """Replace the file, with `now` (state, WAL bytes, letters) beside the counters. A full disk costs the file only."""
+        """Overwrite the file, with `now` (state, WAL bytes, letters) beside the counters. Never raises."""
         content = {**self._values, "fates": dict(self._fates), "written_at": self._clock.now_us(), **now}
-        aside = self._path.with_suffix(".new")
+        record = json.dumps(content).ljust(_RECORD_BYTES).encode()
         try:
-            aside.write_text(json.dumps(content))
-            aside.replace(self._path)
+            os.pwrite(self._descriptor, record, 0)
+            os.ftruncate(self._descriptor, len(record))
         except OSError as error:
             logger.debug("the metrics could not be written: %s", error, extra={"action": "metrics_failed"})

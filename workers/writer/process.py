@@ -59,19 +59,21 @@ def assemble(
         mark=mark,
         pause=pause_of(heart, stopping),
     )
-    sender = make_app(settings, install)
+    sender, disk = make_app(settings, install), DiskGauge(settings, clock)
     client, keys = writer_client(broker_url(settings)), Keys(install)
     queue = BrokerQueue(
         client,
         keys,
         StreamReader(client, keys, incoming=Incoming(settings.incoming)),
+        disk=disk,
+        clock=clock,
         epoch=epoch,
         ring=lambda name: ring(sender, install, name),
     )
     loop = WriterLoop(
         engine=engine,
         queue=queue,
-        room=Room(owned.connection, _ballast(settings, clock)),
+        room=Room(owned.connection, _ballast(settings, disk)),
         duties=Duties(engine, clock, DUTIES),
         files=WikiFiles(engine, Installer(settings.wiki), _late_redactor(settings), clock),
         metrics=Metrics(settings.run_dir / "writer.metrics.json", clock, epoch=epoch),
@@ -105,9 +107,9 @@ def pause_of(heart: Heartbeat, stopping: threading.Event) -> Callable[[float], N
     return pause
 
 
-def _ballast(settings: Settings, clock: Clock) -> Ballast:
+def _ballast(settings: Settings, gauge: DiskGauge) -> Ballast:
     disk = os.statvfs(settings.data_dir)
-    reserve = DiskGauge(settings, clock).reserve_bytes(disk.f_blocks * disk.f_frsize)
+    reserve = gauge.reserve_bytes(disk.f_blocks * disk.f_frsize)
     return Ballast(settings.ballast_file, reserve_bytes=reserve)
 
 
