@@ -12,6 +12,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from memory_core.domain.recalled import unfenced
+
 #: Adds `--json` to a command, as the parameter `as_json`.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -62,6 +64,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) 
 def visible(text: str) -> str:
     """Text that cannot drive the terminal: control and bidirectional characters are shown as `\\uXXXX`."""
     return "".join(c if c in "\n\t" or not _drives(c) else f"\\u{ord(c):04x}" for c in text)
+
+
+def marked(snippet: str) -> str:
+    """A hit's snippet on one line, what matched in bold (without colours in a pipe)."""
+    flat = " ".join(visible(unfenced(snippet)).split())
+    return flat.replace("<mark>", click.style("", bold=True, reset=False)).replace("</mark>", click.style(""))
 
 
 def _drives(character: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 from rich.console import Console
@@ -13,6 +14,7 @@ from rich.progress import Progress
 from client import demo
 from client.output import emit, json_option, visible
 from client.settings import load
+from memory_core.domain.recalled import unfenced
 
 
 @click.command()
@@ -24,7 +26,7 @@ def command(as_json: bool) -> None:
     """
     console = Console(stderr=as_json)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task("three sessions, one process per hook", total=21)
+        task = progress.add_task("three sessions, one process per hook", total=len(demo.recording(Path())))
         proof = demo.run(load(), lambda step: progress.update(task, advance=1, description=_told(step)))
     answer = {
         "events": proof.events,
@@ -55,6 +57,6 @@ def _show(console: Console, proof: demo.Proof) -> None:
         click.echo(f"    {snippet}\n")
     click.echo("A new Codex session starts in the same directory. It is handed:\n")
     if console.is_terminal:
-        console.print(Panel(Markdown(visible(proof.handoff)), title="handoff"))
+        console.print(Panel(Markdown(visible(unfenced(proof.handoff))), title="handoff"))
     else:
-        click.echo(visible(proof.handoff))
+        click.echo(visible(unfenced(proof.handoff)))

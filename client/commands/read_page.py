@@ -7,6 +7,7 @@ import click
 from client.output import emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
+from memory_core.domain.recalled import unfenced
 
 
 @click.command()
@@ -23,4 +24,4 @@ def command(
     page = Server(load()).tool(
         "memory_read_page", path=path, query=query, workspace=workspace, project=project
     )
-    emit(page, as_json=as_json, text=lambda: click.echo(visible(page["body"])))
+    emit(page, as_json=as_json, text=lambda: click.echo(visible(unfenced(page["body"]))))

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, visible
+from client.output import emit, json_option, marked, scope_options, visible
 from client.server import Server
 from client.settings import load
 
@@ -46,19 +46,12 @@ def _print(answer: dict[str, Any]) -> None:
         where = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
         click.secho(f"{visible(hit.get('title') or hit['path'])}", bold=True)
         click.echo(f"  {where}:{visible(hit['path'])}  {hit.get('date', '')}")
-        click.echo(f"  {_marked(hit.get('snippet', ''))}\n")
+        click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     raw = answer.get("raw_hits", [])
     if raw and not hits:
         click.echo("No page matches; these observations do:\n")
     for hit in raw:
         click.echo(f"  {hit.get('kind', '')}  {visible(hit.get('title', ''))}")
-        click.echo(f"  {_marked(hit.get('snippet', ''))}\n")
+        click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     if not hits and not raw:
         click.echo(answer.get("hint") or "Nothing found.")
-
-
-def _marked(snippet: str) -> str:
-    flat = " ".join(visible(snippet).split())
-    return flat.replace("<mark>", click.style("", bold=True, reset=False)).replace(
-        "</mark>", click.style("", reset=True)
-    )

@@ -13,6 +13,7 @@ _WORD = "memoryd:recalled"
 _BEGIN = re.compile(rf"<!-- {_WORD} ([0-9a-f]{{16}}) begin\b[^\n]{{0,400}}", re.IGNORECASE)
 _ANY_MARKER = re.compile(rf"<!-- {_WORD} [0-9a-f]{{16}} (?:begin|end)\b", re.IGNORECASE)
 _LONE_END = re.compile(rf"<!-- {_WORD} [0-9a-f]{{16}} end -->\n?", re.IGNORECASE)
+_OPENING = re.compile(rf"<!-- {_WORD} [0-9a-f]{{16}} begin; source: [^\n]{{0,400}}? -->\n?", re.IGNORECASE)
 _INSIDE = re.compile(re.escape(_WORD), re.IGNORECASE)
 _UNSAFE_IN_PROVENANCE = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]|--+|[<>]")
 _PROVENANCE_MAX_CHARS = 200
@@ -68,6 +69,12 @@ def strip(text: str) -> str:
     kept.append(text[position:])
     left = _LONE_END.sub("", "".join(kept))
     return escape(left) if _ANY_MARKER.search(left) else left
+
+
+def unfenced(text: str) -> str:
+    """`text` for a person's eyes: what was fenced stays, its markers and the notice go."""
+    bare = _OPENING.sub("", _LONE_END.sub("", text)).replace(f"{NOTICE}\n\n", "")
+    return bare.replace("memoryd&#58;recalled", "memoryd:recalled")
 
 
 def shorten(text: str, max_chars: int) -> str:

@@ -63,17 +63,18 @@ class Answer:
 
 
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
-    body = recalled.strip(arguments.body)
-    if arguments.body.strip() and not body.strip():
+    if recalled.strip(arguments.body) != arguments.body:
+        # Stripping it without a word would write a page that lost what the agent meant to keep.
         raise Invalid(
-            "the body holds only recalled text between its markers; write the text without the markers"
+            "the body still holds recalled text between memoryd's markers; "
+            "send the whole text of the page, without the lines of the markers"
         )
     workspace, project = _target(arguments, context)
     return context.submit(
         WritePage(
             workspace=workspace,
             project=project,
-            body=body,
+            body=arguments.body,
             path=arguments.path,
             title=arguments.title,
             kind=arguments.kind,

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memory_core.domain.recalled import NOTICE, escape, fence, shorten, strip
+from memory_core.domain.recalled import NOTICE, escape, fence, shorten, strip, unfenced
 
 MARKERS = (
     "<!-- memoryd:recalled 0123456789abcdef begin; source: x -->",
@@ -100,3 +100,11 @@ def test_thousands_of_nested_openings_are_stripped_with_the_outermost():
     closing = "".join(f"<!-- memoryd:recalled {n:016x} end -->\n" for n in reversed(range(20_000)))
 
     assert strip(f"a{hostile}{closing}b") == "ab"
+
+
+@given(text=st.text(), source=st.text())
+def test_a_person_is_shown_what_was_fenced_without_the_markers(text: str, source: str):
+    shown = unfenced(fence(text, source))
+
+    assert "<!-- memoryd:recalled" not in shown
+    assert shown.strip() == text.strip() or "recalled" in text.lower()

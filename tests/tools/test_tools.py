@@ -201,6 +201,15 @@ def test_a_recalled_page_that_is_sent_back_as_it_came_is_not_written(context: Co
         context.call("memory_write_page", path="b", body=body)
 
 
+def test_a_recalled_page_with_something_added_is_refused_and_not_silently_cut(context: Context):
+    context.call("memory_write_page", path="a", body="# Zebra\nstripes")
+    body = context.call("memory_read_page", path="a")["body"]
+
+    with pytest.raises(errors.Invalid, match="without the lines of the markers"):
+        context.call("memory_write_page", path="a", body=body + "\nand hooves")
+    assert "stripes" in context.call("memory_read_page", path="a")["body"]
+
+
 def test_a_conflict_is_told_and_nothing_is_written_over(context: Context):
     context.call("memory_write_page", path="a", body="one")
     read = context.call("memory_read_page", path="a")
