@@ -5,8 +5,10 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from tests.e2e.running import Running
 
@@ -17,6 +19,17 @@ class Answered(StrEnum):
     UNKNOWN = "unknown"
 
 
+#: Every answer that the product may give under faults; another one is a broken promise of its own.
+_MEANING = {
+    200: Answered.ACCEPTED,
+    202: Answered.ACCEPTED,
+    429: Answered.REFUSED,
+    503: Answered.REFUSED,
+    504: Answered.UNKNOWN,
+    0: Answered.UNKNOWN,
+}
+
+
 @dataclass
 class Ledger:
     """What was sent and what was said: marker → answer. Markers are unique words inside the text."""
@@ -24,15 +37,46 @@ class Ledger:
     events: dict[str, Answered] = field(default_factory=dict)
     pages: dict[str, Answered] = field(default_factory=dict)
     statuses: dict[int, int] = field(default_factory=dict)
+    surprises: list[str] = field(default_factory=list)
     in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def accepted(self, kind: dict[str, Answered]) -> set[str]:
         return {marker for marker, answer in kind.items() if answer is Answered.ACCEPTED}
 
+    def unsettled(self, kind: dict[str, Answered]) -> set[str]:
+        return {marker for marker, answer in kind.items() if answer is not Answered.ACCEPTED}
+
+    def ask(self, book: dict[str, Answered], marker: str, send: Callable[[], tuple[int, Any]]) -> Answered:
+        """Send something and enter what was answered. Sent before and accepted once, it stays accepted."""
+        with self.lock:
+            self.in_flight += 1
+        status, answer = 0, None
+        try:
+            status, answer = send()
+        except OSError:
+            pass
+        meaning = _MEANING.get(status, Answered.UNKNOWN)
+        if isinstance(answer, dict) and "command_id" in answer and answer.get("status") == "pending":
+            meaning = Answered.UNKNOWN
+        with self.lock:
+            self.in_flight -= 1
+            self.statuses[status] = self.statuses.get(status, 0) + 1
+            if status not in _MEANING:
+                self.surprises.append(f"{marker} was answered {status}: {str(answer)[:200]}")
+            before = book.get(marker)
+            # An earlier try whose outcome is unknown may still take effect after a later one was refused.
+            if before is None or meaning is Answered.ACCEPTED or before is Answered.REFUSED:
+                book[marker] = meaning
+        return meaning
+
 
 class Load:
-    """Sends `events_per_second` prompts (and a page write now and then) from a few threads until stopped."""
+    """Sends `events_per_second` prompts (and page writes) from a few threads until its end.
+
+    Half of the senders are patient, as the hook's drain is: they send an event again under its key until it is
+    accepted, and now and then once more after that. The others never send anything twice.
+    """
 
     def __init__(
         self,
@@ -41,83 +85,82 @@ class Load:
         seed: int,
         events_per_second: float = 50,
         pages_per_second: float = 4,
-        threads: int = 4,
+        threads: int = 6,
+        ledger: Ledger | None = None,
     ) -> None:
-        self.ledger = Ledger()
+        self.ledger = ledger or Ledger()
         self._memoryd = memoryd
-        self._seed = seed
+        self._token = memoryd.token
+        self._name = f"{seed}"
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._send_events, args=(n, events_per_second / threads), daemon=True)
+            threading.Thread(target=self._send_events, args=(n, events_per_second / threads, n % 2 == 0))
             for n in range(threads)
         ]
         if pages_per_second:
-            self._threads.append(
-                threading.Thread(target=self._write_pages, args=(pages_per_second,), daemon=True)
-            )
+            self._threads.append(threading.Thread(target=self._write_pages, args=(pages_per_second,)))
 
     def __enter__(self) -> Load:
         for thread in self._threads:
+            thread.daemon = True
             thread.start()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(30)
+            thread.join(60)
+            assert not thread.is_alive(), "a sender does not come back"
 
-    def _send_events(self, number: int, per_second: float) -> None:
-        chance = random.Random(f"{self._seed}-{number}")
-        session = f"load-{self._seed}-{number}"
-        count = 0
-        while not self._stop.wait(chance.expovariate(per_second)):
-            marker = f"evt{self._seed}x{number}x{count}"
+    def _ticks(self, chance: random.Random, per_second: float) -> Any:
+        """One number per event that is due; arrivals do not wait for the answers before them."""
+        due, count = time.monotonic(), 0
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            yield count
             count += 1
+            # After an outage it goes on at its rate instead of making up for all that was not sent.
+            due = max(due, time.monotonic() - 1.0) + chance.expovariate(per_second)
+
+    def _send_events(self, number: int, per_second: float, patient: bool) -> None:
+        chance = random.Random(f"{self._name}-{number}")
+        for count in self._ticks(chance, per_second):
+            marker = f"evt{self._name}x{number}x{count}"
             text = f"{marker} " + "word " * chance.randint(20, 400)
-            self._record(
-                self.ledger.events,
-                marker,
-                "/hook?agent=claude-code&event=UserPromptSubmit",
-                {
-                    "session_id": session,
-                    "cwd": "/srv/load",
-                    "hook_event_name": "UserPromptSubmit",
-                    "prompt": text,
-                },
-            )
+            self._send_event(marker, number, text)
+            if not patient:
+                continue
+            deadline = time.monotonic() + 50
+            while self.ledger.events[marker] is not Answered.ACCEPTED and time.monotonic() < deadline:
+                time.sleep(chance.uniform(0.02, 0.3))
+                self._send_event(marker, number, text)
+            if chance.random() < 0.1:
+                self._send_event(marker, number, text)
+
+    def _send_event(self, marker: str, number: int, text: str) -> None:
+        body = {"session_id": f"load-{self._name}-{number}", "cwd": "/srv/load", "prompt": text}
+        path = f"/hook?agent=claude-code&event=UserPromptSubmit&ingest_key={marker}"
+        self.ledger.ask(
+            self.ledger.events,
+            marker,
+            lambda: self._memoryd.request("POST", path, body, seconds=8, token=self._token),
+        )
 
     def _write_pages(self, per_second: float) -> None:
-        chance = random.Random(f"{self._seed}-pages")
-        count = 0
-        while not self._stop.wait(chance.expovariate(per_second)):
-            marker = f"page{self._seed}x{count}"
-            count += 1
+        chance = random.Random(f"{self._name}-pages")
+        for count in self._ticks(chance, per_second):
+            marker = f"page{self._name}x{count}"
             arguments = {
                 "path": f"notes/page-{chance.randint(0, 12)}.md",
                 "body": f"# {marker}\n\n" + "line\n" * chance.randint(1, 200),
                 "project": "load",
             }
-            self._record(self.ledger.pages, marker, "/api/v1/tools/memory_write_page", arguments)
-
-    def _record(self, book: dict[str, Answered], marker: str, path: str, body: object) -> None:
-        with self.ledger.lock:
-            self.ledger.in_flight += 1
-        status, pending = 0, False
-        try:
-            status, answer = self._memoryd.request("POST", path, body, seconds=8)
-            pending = isinstance(answer, dict) and answer.get("status") == "pending"
-        except OSError:
-            pass
-        with self.ledger.lock:
-            self.ledger.in_flight -= 1
-            book[marker] = Answered.UNKNOWN if pending else _meaning(status)
-            self.ledger.statuses[status] = self.ledger.statuses.get(status, 0) + 1
-
-
-def _meaning(status: int) -> Answered:
-    if status in (200, 202):
-        return Answered.ACCEPTED
-    return Answered.REFUSED if status in (429, 503) else Answered.UNKNOWN
+            self.ledger.ask(
+                self.ledger.pages,
+                marker,
+                lambda given=arguments: self._memoryd.request(
+                    "POST", "/api/v1/tools/memory_write_page", given, seconds=8, token=self._token
+                ),
+            )
 
 
 def settle(seconds: float) -> None:

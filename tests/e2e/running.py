@@ -11,9 +11,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+from redis import Redis
+
+from memory_core import config
+from memory_core.config import Settings
+from workers.broker import broker_url
+from workers.queue.keys import Keys
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,6 +34,17 @@ MARKS = {
     "pool": "workers.pool",
     "beat": "workers.beat",
 }
+
+
+#: Which mutant the product is to be; read from the environment of the test run, so that the tests stay the same.
+MUTANT = "MEMORYD_TEST_MUTANT"
+
+
+def _mutant() -> dict[str, str]:
+    name = os.environ.get(MUTANT, "")
+    if not name:
+        return {}
+    return {MUTANT: name, "PYTHONPATH": os.pathsep.join((str(ROOT / "tests" / "mutants" / "loader"), str(ROOT)))}
 
 
 def free_port() -> int:
@@ -57,6 +76,21 @@ def wait_until(what: Callable[[], Any], *, seconds: float, saying: str) -> Any:
     raise AssertionError(f"not within {seconds} s: {saying}")
 
 
+def send(pids: Iterable[int], number: int) -> None:
+    """A signal to each process that still is there."""
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; a zombie does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (OSError, IndexError):
+        return False
+
+
 class Running:
     """One stack. `with Running(tmp_path) as memoryd: memoryd.post(...)`."""
 
@@ -74,6 +108,7 @@ class Running:
             "MEMORYD_DATA_DIR": str(self.data_dir),
             "MEMORYD_PORT": str(self.port),
             "MEMORYD_FREE_DISK_MIN_BYTES": str(1024 * 1024),
+            **_mutant(),
             **(environ or {}),
         }
         self.process: subprocess.Popen[bytes] | None = None
@@ -144,12 +179,42 @@ class Running:
     def kill(self, role: str, number: int = signal.SIGKILL) -> list[int]:
         """Send a signal to every process of a role; their pids."""
         pids = self.pids().get(role, [])
-        for pid in pids:
-            try:
-                os.kill(pid, number)
-            except ProcessLookupError:
-                pass
+        send(pids, number)
         return pids
+
+    @contextmanager
+    def stopped(self, *roles: str) -> Generator[None]:
+        """SIGSTOP to all processes of these roles, and SIGCONT to the same processes at the end."""
+        pids = [pid for role in roles for pid in self.kill(role, signal.SIGSTOP)]
+        assert pids, f"no process of {roles}"
+        try:
+            yield
+        finally:
+            send(pids, signal.SIGCONT)
+
+    # --- the inside ---
+
+    @property
+    def settings(self) -> Settings:
+        return config.load(environ=self.environ)
+
+    def waiting(self) -> int:
+        """Commands in the stream."""
+        with self.broker() as broker:
+            return int(broker.xlen(self.keys.commands))
+
+    @property
+    def keys(self) -> Keys:
+        return Keys(config.install_id(self.settings))
+
+    @contextmanager
+    def broker(self) -> Generator[Any]:
+        """A client of this stack's broker."""
+        client = Redis.from_url(broker_url(self.settings), socket_timeout=5)
+        try:
+            yield client
+        finally:
+            client.close()
 
     # --- requests ---
 
@@ -182,10 +247,11 @@ class Running:
         port: int | None = None,
         headers: Mapping[str, str] | None = None,
         seconds: float = 15.0,
+        token: str | None = None,
     ) -> tuple[int, Any]:
         """Status and answer (parsed where it is JSON); `OSError` where there was none."""
         connection = http.client.HTTPConnection("127.0.0.1", port or self.port, timeout=seconds)
-        given = {"Authorization": f"Bearer {self.token}"} if port is None else {}
+        given = {"Authorization": f"Bearer {token or self.token}"} if port is None else {}
         data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
         if data is not None:
             given["Content-Type"] = "application/json"
