@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from tests.e2e.ledger import Load, settle
+from tests.e2e.ledger import Ledger, Load, settle
 from tests.e2e.oracle import complaints, file_complaints
 from tests.e2e.running import Running, is_alive, send, wait_until
 
@@ -44,10 +44,7 @@ class Storm:
     say: Callable[[str], None] = print
     kills: list[Kill] = field(default_factory=list)
     uncounted: int = 0
-    accepted: int = 0
-    refused: int = 0
-    unknown: int = 0
-    pages: int = 0
+    ledger: Ledger = field(default_factory=Ledger)
 
     def __post_init__(self) -> None:
         self._chance = random.Random(self.seed)
@@ -63,38 +60,39 @@ class Storm:
             if found:
                 return found
             number += 1
-        self.say(
-            f"{len(self.kills)} kills counted, {self.uncounted} not (nothing was in flight); events: {self.accepted} "
-            f"accepted, {self.refused} refused, {self.unknown} unknown; {self.pages} page writes accepted; slowest "
-            f"recovery {max(kill.recovery_seconds for kill in self.kills):.1f} s; nothing to complain about"
-        )
+        self.say(self.summary())
         return []
+
+    def summary(self) -> str:
+        ledger, counts = self.ledger, self.ledger.statuses
+        return (
+            f"{len(self.kills)} kills counted, {self.uncounted} not (nothing was in flight); "
+            f"{len(ledger.events)} events, {len(ledger.accepted(ledger.events))} of them accepted, "
+            f"{len(ledger.accepted(ledger.pages))} of {len(ledger.pages)} page writes; answers: "
+            f"{counts.get(429, 0)} x 429, {counts.get(503, 0)} x 503, {counts.get(504, 0)} x 504, {counts.get(0, 0)} x none; "
+            f"recovery at most {max(kill.recovery_seconds for kill in self.kills):.1f} s"
+        )
 
     def _round(self, name: str, count: int) -> list[str]:
         found: list[str] = []
-        with Load(self.memoryd, seed=int(name)) as load:
-            wait_until(lambda: load.ledger.events, seconds=10, saying="the load has begun")
+        with Load(self.memoryd, seed=int(name), ledger=self.ledger) as load:
+            wait_until(lambda: self.ledger.in_flight, seconds=10, saying="the load has begun")
             goal = len(self.kills) + count
             while len(self.kills) < goal and not found:
                 settle(self._chance.uniform(0.05, 1.0))
-                found = self._strike(load)
+                found = self._strike()
         if found:
             return found
         found = complaints(self.memoryd, load.ledger)
-        ledger = load.ledger
-        self.accepted += len(ledger.accepted(ledger.events))
-        self.pages += len(ledger.accepted(ledger.pages))
-        self.refused += sum(ledger.statuses.get(status, 0) for status in (429, 503))
-        self.unknown += sum(ledger.statuses.get(status, 0) for status in (0, 504))
-        self.say(f"  round {name}: answers {ledger.statuses}, {len(found)} complaints")
+        self.say(f"  round {name}: {len(found)} complaints")
         return found
 
-    def _strike(self, load: Load) -> list[str]:
+    def _strike(self) -> list[str]:
         roles = [self._next_role()]
         if self._chance.random() < 0.2:
             roles.append(self._next_role())
         victims = self._victims(roles)
-        in_flight = _wait_for_flight(load)
+        in_flight = self._wait_for_flight()
         began = time.monotonic()
         if "supervisor" in roles or "all" in roles:
             found = self._fell(victims)
@@ -148,7 +146,9 @@ class Storm:
         send(victims, signal.SIGKILL)
         try:
             wait_until(
-                lambda: not any(is_alive(pid) for pid in gone or victims), seconds=5, saying="all of them ended"
+                lambda: not any(is_alive(pid) for pid in gone or victims),
+                seconds=5,
+                saying="all of them ended",
             )
         except AssertionError:
             return [f"process {pid} outlives its parent" for pid in gone or victims if is_alive(pid)]
@@ -168,10 +168,17 @@ class Storm:
             return False
         return status == 200 and answer.get("status") != "pending"
 
+    def _wait_for_flight(self) -> int:
+        """Wait for a moment with requests under way, and some milliseconds more: how many have no answer now.
 
-def _wait_for_flight(load: Load) -> int:
-    """How many requests are without an answer, as soon as there is one; 0 when none came for a second."""
-    end = time.monotonic() + 1.0
-    while not load.ledger.in_flight and time.monotonic() < end:
-        time.sleep(0.0005)
-    return load.ledger.in_flight
+        Every second time for a page write. 0 when nothing was met.
+        """
+        wants_page = len(self.kills) % 2 == 0
+        end = time.monotonic() + 2.0
+        while time.monotonic() < end:
+            if self.ledger.pages_in_flight if wants_page else self.ledger.in_flight:
+                settle(self._chance.uniform(0.0, 0.04))
+                if self.ledger.in_flight:
+                    break
+            time.sleep(0.0005)
+        return self.ledger.in_flight

@@ -38,7 +38,9 @@ class Ledger:
     pages: dict[str, Answered] = field(default_factory=dict)
     statuses: dict[int, int] = field(default_factory=dict)
     surprises: list[str] = field(default_factory=list)
+    #: Requests without an answer, and how many of them write pages.
     in_flight: int = 0
+    pages_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def accepted(self, kind: dict[str, Answered]) -> set[str]:
@@ -49,8 +51,10 @@ class Ledger:
 
     def ask(self, book: dict[str, Answered], marker: str, send: Callable[[], tuple[int, Any]]) -> Answered:
         """Send something and enter what was answered. Sent before and accepted once, it stays accepted."""
+        is_page = int(book is self.pages)
         with self.lock:
             self.in_flight += 1
+            self.pages_in_flight += is_page
         status, answer = 0, None
         try:
             status, answer = send()
@@ -61,6 +65,7 @@ class Ledger:
             meaning = Answered.UNKNOWN
         with self.lock:
             self.in_flight -= 1
+            self.pages_in_flight -= is_page
             self.statuses[status] = self.statuses.get(status, 0) + 1
             if status not in _MEANING:
                 self.surprises.append(f"{marker} was answered {status}: {str(answer)[:200]}")

@@ -87,7 +87,9 @@ def stored_events(data_dir: Path) -> dict[str, int]:
 
 def _markers(connection: Any) -> dict[str, list[int]]:
     found: dict[str, list[int]] = {}
-    for row in connection.execute("select seq, body from observations where kind = 'user-prompt' order by seq"):
+    for row in connection.execute(
+        "select seq, body from observations where kind = 'user-prompt' order by seq"
+    ):
         marker = row["body"].split(" ", 1)[0]
         if marker.startswith("evt"):
             found.setdefault(marker, []).append(row["seq"])

@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -40,11 +40,12 @@ MARKS = {
 MUTANT = "MEMORYD_TEST_MUTANT"
 
 
-def _mutant() -> dict[str, str]:
-    name = os.environ.get(MUTANT, "")
-    if not name:
+def _patched(conditions: Sequence[str]) -> dict[str, str]:
+    names = [*conditions, *filter(None, [os.environ.get(MUTANT)])]
+    if not names:
         return {}
-    return {MUTANT: name, "PYTHONPATH": os.pathsep.join((str(ROOT / "tests" / "mutants" / "loader"), str(ROOT)))}
+    path = os.pathsep.join((str(ROOT / "tests" / "mutants" / "loader"), str(ROOT)))
+    return {MUTANT: ",".join(names), "PYTHONPATH": path}
 
 
 def free_port() -> int:
@@ -92,13 +93,22 @@ def is_alive(pid: int) -> bool:
 
 
 class Running:
-    """One stack. `with Running(tmp_path) as memoryd: memoryd.post(...)`."""
+    """One stack. `with Running(tmp_path) as memoryd: memoryd.hook(...)`.
+
+    `conditions` are patches of `tests/mutants` that make the world harder, not the product wrong.
+    """
 
     def __init__(
-        self, home: Path, *, environ: Mapping[str, str] | None = None, port: int | None = None
+        self,
+        home: Path,
+        *,
+        environ: Mapping[str, str] | None = None,
+        port: int | None = None,
+        data_dir: Path | None = None,
+        conditions: Sequence[str] = (),
     ) -> None:
         self.home = home
-        self.data_dir = home / "data"
+        self.data_dir = data_dir or home / "data"
         self.port = port or free_port()
         self.environ = {
             "PATH": os.environ["PATH"],
@@ -108,7 +118,7 @@ class Running:
             "MEMORYD_DATA_DIR": str(self.data_dir),
             "MEMORYD_PORT": str(self.port),
             "MEMORYD_FREE_DISK_MIN_BYTES": str(1024 * 1024),
-            **_mutant(),
+            **_patched(conditions),
             **(environ or {}),
         }
         self.process: subprocess.Popen[bytes] | None = None

@@ -10,6 +10,7 @@ import pytest
 
 from tests.e2e.kills import Storm
 from tests.e2e.running import Running
+from tests.faults.preload import preloaded
 
 pytestmark = pytest.mark.kills
 
@@ -21,7 +22,9 @@ def seed() -> int:
 
 @pytest.mark.timeout(300)
 def test_every_accepted_event_takes_effect_once_whatever_is_killed(tmp_path: Path):
-    with Running(tmp_path) as memoryd:
+    # A commit takes as long as on a slow disk, so that many kills meet one.
+    slow = preloaded(tmp_path / "faults", sync_ms=20)
+    with Running(tmp_path, environ=slow) as memoryd:
         found = Storm(memoryd, seed()).run(12)
 
     assert not found

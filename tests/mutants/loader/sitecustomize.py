@@ -1,4 +1,6 @@
-"""Loaded by every interpreter whose PYTHONPATH names this directory: patches the module that a mutant targets.
+"""Loaded by every interpreter whose PYTHONPATH names this directory: patches the modules that mutants target.
+
+`MEMORYD_TEST_MUTANT` names files of the folder above, separated by commas.
 
 The product has no seam for this: the patch is applied from outside, right after the module was
 executed, so that the very same unchanged test runs against a broken product.
@@ -33,7 +35,9 @@ class _Patching:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name != self._mutant.TARGET:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        # Through the finders behind this one: another mutant may target the same module.
+        behind = sys.meta_path[sys.meta_path.index(self) + 1 :]
+        spec = next((s for f in behind if (s := f.find_spec(name, path, target)) is not None), None)
         if spec is None or spec.loader is None:
             return spec
         execute = spec.loader.exec_module
@@ -46,5 +50,5 @@ class _Patching:
         return spec
 
 
-if _name := os.environ.get("MEMORYD_TEST_MUTANT"):
+for _name in filter(None, os.environ.get("MEMORYD_TEST_MUTANT", "").split(",")):
     sys.meta_path.insert(0, _Patching(_load(_name)))
