@@ -1,0 +1,149 @@
+"""A stack to measure: started as `memoryd up` starts it, watched from outside, its rows checked when it is quiet."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from redis import Redis
+
+from memory_core import bootstrap, config, limits
+from memory_core.clock import SystemClock
+from memory_core.config import Settings
+from memory_core.domain.command import Envelope
+from memory_core.store.database import open_reader
+from scripts.bench_parts import verify
+from scripts.bench_parts.figures import Result
+from scripts.bench_parts.verify import Sent
+from tests.e2e.running import ROOT, Running, free_port, wait_until
+from workers.broker import broker_url
+from workers.queue.admission import CommandQueue
+from workers.queue.connect import writer_client
+from workers.queue.disk import DiskGauge
+from workers.queue.incoming import Incoming
+from workers.queue.keys import Keys
+
+_DRAIN_SECONDS = 120.0
+_FILL_COMMANDS = 500
+
+
+class Stack(Running):
+    """One running memoryd with its broker and database within reach, and the book of what it was sent."""
+
+    def __init__(self, home: Path) -> None:
+        super().__init__(home)
+        self.sent: list[Sent] = []
+
+    def start(self, *, ready: bool = True) -> Stack:
+        super().start(ready=ready)
+        bootstrap.load_commands()
+        return self
+
+    @property
+    def settings(self) -> Settings:
+        return config.load(
+            {"data_dir": self.data_dir, "port": self.port, "free_disk_min_bytes": limits.MIB}, {}
+        )
+
+    @property
+    def database(self) -> Path:
+        return self.settings.database
+
+    @contextmanager
+    def broker(self) -> Generator[tuple[Redis, Keys]]:
+        client = writer_client(broker_url(self.settings))
+        try:
+            yield client, Keys(config.install_id(self.settings))
+        finally:
+            client.close()
+
+    def waiting(self) -> int:
+        """Entries in the writer queue."""
+        with self.broker() as (client, keys):
+            return int(client.xlen(keys.commands))  # pyright: ignore[reportArgumentType]
+
+    def wait_drained(self, seconds: float = _DRAIN_SECONDS) -> None:
+        wait_until(lambda: not self.waiting(), seconds=seconds, saying="the writer queue is empty")
+
+    def append(self, envelopes: Sequence[Envelope]) -> None:
+        """Put commands into the writer queue without the gate, as fast as the broker takes them."""
+        with self.broker() as (client, keys):
+            clock = SystemClock()
+            queue = CommandQueue(
+                client,
+                keys,
+                clock,
+                DiskGauge(self.settings, clock),
+                incoming=Incoming(self.settings.incoming),
+            )
+            for at in range(0, len(envelopes), _FILL_COMMANDS):
+                part = envelopes[at : at + _FILL_COMMANDS]
+                while part:
+                    part = part[queue.append(part).accepted :]
+                    if part:
+                        time.sleep(0.05)  # the marks of the backlog: wait as a client would
+
+    def pid(self, role: str) -> int:
+        """The one process of a role (of the web, gunicorn's worker)."""
+        return max(self.pids()[role])
+
+    @contextmanager
+    def held(self, role: str) -> Generator[None]:
+        """The role's process is stopped meanwhile; shorter than what counts as a hang."""
+        pid = self.pid(role)
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def verify(self, result: Result) -> None:
+        """Check every event that this stack was ever sent; it must be drained."""
+        self.wait_drained()
+        result.complaints += verify.events(self.database, self.sent)
+        rows = sum(sent.count - len(sent.others) for sent in self.sent)
+        result.verified.append(f"{rows:,} accepted events: each stored once, whole, counted and indexed")
+
+    def query(self, sql: str, *parameters: Any) -> list[Any]:
+        connection = open_reader(self.database)
+        try:
+            return connection.execute(sql, parameters).fetchall()
+        finally:
+            connection.close()
+
+    @contextmanager
+    def second_web(self, application: str) -> Generator[int]:
+        """Another web process beside the stack's own, under the same gunicorn configuration; its port."""
+        port = free_port()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "gunicorn", "--config", "python:web.gunicorn_conf", application],
+            env={**self.environ, "MEMORYD_PORT": str(port)},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=(self.home / "second-web.log").open("ab"),
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            wait_until(lambda: self._lives(port), seconds=30, saying="the second web process serves")
+            yield port
+        finally:
+            process.terminate()
+            try:
+                process.wait(15)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(5)
+
+    def _lives(self, port: int) -> bool:
+        try:
+            return self.request("GET", "/livez", port=port + 1)[0] == 200
+        except OSError:
+            return False
