@@ -75,8 +75,9 @@ class Tree:
             self._on_change(list(self._children.values()))
 
     def _bury(self, child: Child, *, was_asked: bool = False) -> None:
-        if child.has_died(was_asked=was_asked) and child.last_code == exit_codes.REFUSED:
-            self._refused = True
+        if child.has_died(was_asked=was_asked):
+            self._refused = self._refused or child.last_code == exit_codes.REFUSED
+            self._on_change(list(self._children.values()))
 
     def _forgive_a_freeze(self) -> None:
         now = self._clock.monotonic()
