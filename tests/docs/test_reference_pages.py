@@ -53,7 +53,7 @@ def test_every_command_of_the_command_line_has_a_heading():
     }
 
 
-def test_the_page_of_limits_is_up_to_date():
+def test_the_generated_pages_are_up_to_date():
     checked = subprocess.run(
         [sys.executable, str(ROOT / "scripts" / "docs"), "--check"],
         capture_output=True,
