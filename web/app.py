@@ -63,7 +63,6 @@ class Door:
             if refusal is not None:
                 status, reason = refusal
                 answer = json_answer({"error": reason, "code": "forbidden_name"}, status)
-                answer.headers["Connection"] = "close"
                 return answer(environ, start_response)
             return self._inner(environ, start_response)
         finally:

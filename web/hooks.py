@@ -158,9 +158,11 @@ def _outcome_answer(envelope: Envelope, outcome: Outcome) -> Response:
 
 
 def _result(outcome: Outcome, envelope: Envelope | None) -> dict[str, Any]:
+    # The writer may find that another source sent the same event under another id.
+    is_twin = outcome.status == "committed" and outcome.result == {"duplicate": True}
     result: dict[str, Any] = {
         "id": id_text(envelope.id) if envelope is not None else None,
-        "status": outcome.status,
+        "status": "duplicate" if is_twin else outcome.status,
     }
     if outcome.reason:
         result |= {"code": outcome.code, "reason": outcome.reason}

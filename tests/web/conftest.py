@@ -8,6 +8,7 @@ import pytest
 
 from tests.queue.broker import Broker
 from tests.web.house import House
+from tests.web.served import Served
 
 
 @pytest.fixture(scope="module")
@@ -34,3 +35,12 @@ def house_factory(broker: Broker, tmp_path: Path) -> Iterator[Callable[..., Hous
 @pytest.fixture
 def house(house_factory: Callable[..., House]) -> House:
     return house_factory()
+
+
+@pytest.fixture(scope="module")
+def served(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    house = House(tmp_path_factory.mktemp("served"), broker)
+    served = Served(house)
+    yield served
+    served.close()
+    house.close()

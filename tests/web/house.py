@@ -133,14 +133,22 @@ class House:
         self._writer = threading.Thread(target=self._write, daemon=True)
         self._writer.start()
 
+    def stop_writer(self) -> None:
+        self._stopping.set()
+        if self._writer is not None:
+            self._writer.join()
+        self._writer = None
+        self._stopping.clear()
+
+    def wait_drained(self) -> None:
+        until(lambda: self.waiting() == 0)
+
     def _write(self) -> None:
         while not self._stopping.is_set():
             self.drain()
 
     def close(self) -> None:
-        self._stopping.set()
-        if self._writer is not None:
-            self._writer.join()
+        self.stop_writer()
         self.redis.delete(self.keys.commands, self.keys.bytes, self.keys.oldest, self.keys.door)
         self.parts.line.close()
         self.redis.close()

@@ -1,0 +1,161 @@
+"""Attacks on the wire, against the real server: what a test client cannot send."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from memory_core import limits
+from tests.queue.broker import until
+from tests.web.served import Served
+
+pytestmark = pytest.mark.stack
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1]) if answer else 0
+
+
+def ask(served: Served, path: str, port: int | None = None, **headers: str) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection("127.0.0.1", port or served.port, timeout=10)
+    try:
+        connection.request("GET", path, headers={"Authorization": f"Bearer {served.house.token}"} | headers)
+        answer = connection.getresponse()
+        text = answer.read()
+        return answer.status, json.loads(text) if "json" in (answer.getheader("Content-Type") or "") else text
+    finally:
+        connection.close()
+
+
+def test_a_body_that_says_it_is_too_long_is_refused_unread(served: Served) -> None:
+    before, began = served.rss_kib(), time.monotonic()
+    answer = served.raw(
+        served.head("POST", "/hook", Content_Length="104857600", Content_Type="application/json")
+    )
+    assert status_of(answer) == 413
+    # The connection was closed: otherwise the answer would have ended with the time to wait for more.
+    assert time.monotonic() - began < 5
+    assert served.rss_kib() - before < 5 * 1024
+
+
+def test_a_chunked_body_without_end_is_refused_at_the_limit(served: Served) -> None:
+    before = served.rss_kib()
+    chunk = b"100000\r\n" + b"x" * 0x100000 + b"\r\n"
+    head = served.head("POST", "/hook", Transfer_Encoding="chunked", Content_Type="application/json")
+    answer = served.raw(head, *[chunk] * 100)
+    # What was sent behind the refusal may reset the connection before the answer is read.
+    assert status_of(answer) in (0, 413)
+    assert ask(served, "/api/v1/status")[0] == 200
+    assert served.rss_kib() - before < limits.REQUEST_BODY_MAX_BYTES * 4 // 1024
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: -1\r\n\r\n",
+        "POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nX",
+        "GET /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.test\r\n\r\n",
+        "GET http://evil.test/api/v1/status HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET /api/v1/status HTTP/1.1\r\n\r\n",
+        "GET /hook HTTP/1.1\r\nHost : 127.0.0.1\r\n\r\n",
+        "GARBAGE\r\n\r\n",
+        "GET /" + "a" * 9_000 + " HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+        "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + "".join(f"X-{n}: 1\r\n" for n in range(100)) + "\r\n",
+    ],
+    ids=lambda head: head[:40],
+)
+def test_ambiguous_and_oversized_heads_are_refused_and_the_connection_closed(
+    served: Served, head: str
+) -> None:
+    answer = served.raw(head.encode())
+    assert 400 <= status_of(answer) < 500
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_the_probe_port_answers_its_own_names_only(served: Served) -> None:
+    assert ask(served, "/livez", port=served.port + 1)[0] == 200
+    assert ask(served, "/livez", port=served.port + 1, Host="evil.test")[0] == 403
+    assert ask(served, "/livez", port=served.port + 1, Origin="https://evil.test")[0] == 403
+    assert ask(served, "/hook", port=served.port + 1)[0] == 404
+
+
+def test_readiness_names_the_part_that_is_away(served: Served) -> None:
+    status, body = ask(served, "/readyz", port=served.port + 1)
+    assert status == 503
+    assert "writer has not started" in body["checks"]["writer"]
+    assert body["checks"]["broker"] == body["checks"]["database"] == body["checks"]["disk"] == "ok"
+
+
+def test_a_killed_worker_is_replaced_and_probed_again(served: Served) -> None:
+    (worker,) = served.worker_pids()
+    os.kill(worker, signal.SIGKILL)
+    until(lambda: served.worker_pids() not in ([], [worker]), seconds=20)
+
+    def answers() -> bool:
+        try:
+            return ask(served, "/livez", port=served.port + 1)[0] == ask(served, "/api/v1/status")[0] == 200
+        except OSError:
+            return False
+
+    until(answers, seconds=20)
+
+
+def test_open_event_streams_are_refused_at_once(served: Served) -> None:
+    answers: list[int] = []
+
+    def open_stream() -> None:
+        head = served.head("GET", "/mcp", Accept="text/event-stream", Connection="close")
+        answers.append(status_of(served.raw(head, timeout=5)))
+
+    threads = [threading.Thread(target=open_stream) for _ in range(2 * limits.WEB_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert set(answers) == {405}
+    assert ask(served, "/api/v1/status")[0] == 200
+
+
+def test_a_stopped_broker_is_an_unknown_outcome_and_a_dead_one_none(served: Served) -> None:
+    body = json.dumps({"session_id": "s", "prompt": "while the broker stands"}).encode()
+    head = served.head("POST", "/hook?agent=claude-code", Content_Length=str(len(body)), Connection="close")
+    served.house.broker.stop()
+    try:
+        answer = served.raw(head + body)
+    finally:
+        os.kill(served.house.broker.pid, signal.SIGCONT)
+    assert status_of(answer) == 504
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["outcome"] == "unknown"
+    served.house.broker.kill()
+    answer = served.raw(head + body)
+    assert status_of(answer) == 503
+    assert b"Retry-After" in answer
+    served.house.broker.start()
+    until(lambda: status_of(served.raw(head + body)) == 202)
+
+
+def test_metrics_count_without_quoting_anybody(served: Served) -> None:
+    status, text = ask(served, "/metrics")
+    assert status == 200
+    for name in (
+        "memoryd_accepted_total",
+        "memoryd_refused_total",
+        "memoryd_backlog_entries",
+        "memoryd_wal_bytes",
+    ):
+        assert name.encode() in text
+    assert b"while the broker stands" not in text
+
+
+def test_logs_hold_one_record_per_line_and_no_token(served: Served) -> None:
+    ask(served, "/hook%0a2026-01-01%20INFO%20login%20ok?token=" + served.house.token)
+    log = (served.settings.log_dir / "web.log").read_text()
+    assert served.house.token not in log
+    assert all(json.loads(line) for line in log.splitlines())
