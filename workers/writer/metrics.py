@@ -46,6 +46,7 @@ class Metrics:
             "last_drain_task_at": None,
             "drain_tasks": 0,
         }
+        self.write(state="starting", is_stopped=False)
 
     def count(self, report: BatchReport) -> None:
         values, size = self._values, len(report.outcomes)
