@@ -92,10 +92,17 @@ def _part(status: dict[str, Any], part: str) -> str:
     if value is None:
         raise _Failed("the server does not say")
     if isinstance(value, dict):
-        if value.get("is_ok") is False:
-            raise _Failed(", ".join(f"{key} {item}" for key, item in value.items()))
-        return ", ".join(f"{key} {item}" for key, item in value.items() if key != "is_ok")
+        said = ", ".join(
+            f"{name.replace('_', ' ')} {_worded(item)}" for name, item in value.items() if name != "status"
+        )
+        if value.get("status") != "ok":
+            raise _Failed(f"{value.get('status')}: {said}")
+        return said
     return str(value)
+
+
+def _worded(value: Any) -> str:
+    return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
 
 def _round_trip(server: Server) -> Iterator[Finding]:

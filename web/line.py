@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from redis import Redis
 from redis.exceptions import RedisError
@@ -74,6 +75,15 @@ class Line:
             self._ends().client.ping()
         except RedisError as error:
             raise Unavailable(f"the broker does not answer ({type(error).__name__})") from error
+
+    def broker_version(self) -> str:
+        """Name and version, such as `valkey 9.1.2`; `Unavailable` when the broker does not answer."""
+        try:
+            told: dict[str, Any] = self._ends().client.info("server")
+        except RedisError as error:
+            raise Unavailable(f"the broker does not answer ({type(error).__name__})") from error
+        name = told.get("server_name") or "redis"
+        return f"{name} {told.get(f'{name}_version') or told.get('redis_version', '')}".strip()
 
     def close(self) -> None:
         if self._made is not None:

@@ -49,6 +49,7 @@ class Vitals:
     def _broker(self) -> dict[str, Any]:
         try:
             waiting = self._line.backlog()
+            version = self._line.broker_version()
         except CoreError as error:
             return {"broker": {"status": "away", "reason": str(error)}, "backlog": None}
         backlog = {
@@ -56,7 +57,10 @@ class Vitals:
             "bytes": waiting.bytes,
             "oldest_age_seconds": round(waiting.oldest_age_seconds, 3),
         }
-        return {"broker": {"status": "ok"}, "backlog": backlog}
+        return {
+            "broker": {"status": "ok", "version": version, "is_embedded": not self._settings.broker_url},
+            "backlog": backlog,
+        }
 
     def _writer(self) -> dict[str, Any]:
         beat = heartbeat.read(heartbeat.heartbeat_file(self._settings.run_dir, "writer"))

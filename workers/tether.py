@@ -3,8 +3,8 @@
     python -m workers.tether PARENT_PID -m MODULE [ARGUMENTS]   runs a Python module; what it forks is tied to it in turn
     python workers/tether.py PARENT_PID PROGRAM [ARGUMENTS]     becomes another program
 
-Linux does it (`PR_SET_PDEATHSIG`). Elsewhere a Python module watches its parent, and a program is found and ended at
-the next start. Standard library only, and little of it: it runs before every child.
+Linux does it (`PR_SET_PDEATHSIG`). Elsewhere a Python module watches its parent, and a program that is left must be
+ended by hand. Standard library only, and little of it: it runs before every child.
 """
 
 from __future__ import annotations

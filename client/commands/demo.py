@@ -8,11 +8,10 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.markdown import Markdown
-from rich.panel import Panel
 from rich.progress import Progress
 
 from client import demo
-from client.output import emit, json_option, visible
+from client.output import emit, json_option, marked, visible
 from client.settings import load
 from memory_core.domain.recalled import unfenced
 
@@ -51,12 +50,9 @@ def _show(console: Console, proof: demo.Proof) -> None:
     for hit in proof.search.get("hits", []):
         click.secho(f"  {visible(hit['title'])}", bold=True)
         click.echo(f"    {visible(hit['path'])}")
-        snippet = visible(
-            " ".join(hit.get("snippet", "").replace("<mark>", "").replace("</mark>", "").split())
-        )
-        click.echo(f"    {snippet}\n")
+        click.echo(f"    {marked(hit.get('snippet', ''))}\n")
     click.echo("A new Codex session starts in the same directory. It is handed:\n")
     if console.is_terminal:
-        console.print(Panel(Markdown(visible(unfenced(proof.handoff))), title="handoff"))
+        console.print(Markdown(visible(unfenced(proof.handoff))))
     else:
         click.echo(visible(unfenced(proof.handoff)))
