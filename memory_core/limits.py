@@ -155,6 +155,12 @@ OUTBOX_STEP_ROWS = 200
 REQUEST_LINE_MAX_BYTES = 8_190
 HEADER_FIELDS_MAX = 64
 HEADER_FIELD_MAX_BYTES = 8_190
+#: For a request's head, and a body that fits beside it, to arrive whole; then the connection is closed (408).
+REQUEST_ARRIVAL_SECONDS = 10.0
+#: Head and body up to this size are waited for without a thread.
+PATIENT_PEEK_BYTES = 32 * KIB
+#: For one request on its thread, slow bodies and slow readers included.
+REQUEST_MAX_SECONDS = 60.0
 #: How long a token's record is believed; a revoked token works no longer than this.
 TOKEN_CACHE_SECONDS = 3.0
 TOKENS_CACHED_MAX = 1_024

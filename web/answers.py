@@ -107,7 +107,7 @@ def install(app: Flask) -> None:
             if name.lower() not in ("content-type", "content-length"):
                 response.headers[name] = value
         if status == 413:
-            _stop_reading(request.environ)
+            stop_reading(request.environ)
         return response
 
     @app.errorhandler(Exception)
@@ -116,7 +116,7 @@ def install(app: Flask) -> None:
         return error_answer(CoreError())
 
 
-def _stop_reading(environ: Mapping[str, Any]) -> None:
+def stop_reading(environ: Mapping[str, Any]) -> None:
     """Leave the rest of a body unread. gunicorn would read it to its end before the next request, however
     long that takes; a `Connection: close` of ours it does not listen to."""
     connection = environ.get("gunicorn.socket")

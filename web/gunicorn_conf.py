@@ -11,7 +11,7 @@ from workers.logs import configure
 settings = load()
 
 bind = [f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"]
-worker_class = "gthread"
+worker_class = "web.patient.PatientWorker"
 workers = 1
 threads = limits.WEB_THREADS
 # The secret scanner takes half a second to build: once, and not again when a worker is replaced.

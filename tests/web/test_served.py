@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from typing import Any
@@ -105,6 +106,54 @@ def test_a_killed_worker_is_replaced_and_probed_again(served: Served) -> None:
             return False
 
     until(answers, seconds=20)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [b"", b"GET / HT", b"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000\r\n\r\n{"],
+    ids=["nothing", "half a head", "half a body"],
+)
+def test_slow_connections_shut_nobody_out_and_end(served: Served, start: bytes) -> None:
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
+    try:
+        for connection in slow:
+            connection.sendall(start)
+        began = time.monotonic()
+        for _ in range(20):
+            assert ask(served, "/api/v1/status")[0] == 200
+        assert time.monotonic() - began < 5
+        slow[0].settimeout(limits.REQUEST_ARRIVAL_SECONDS + 5)
+        slow[0].sendall(b" ")
+        assert status_of(slow[0].recv(1_000)) == 408
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_request_in_many_pieces_is_put_together(served: Served) -> None:
+    body = json.dumps({"session_id": "s", "prompt": "slow but honest"}).encode()
+    whole = served.head("POST", "/hook?agent=claude-code", Content_Length=str(len(body))) + body
+    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+        for _ in range(2):
+            for at in range(0, len(whole), 40):
+                connection.sendall(whole[at : at + 40])
+                time.sleep(0.005)
+            answer = b""
+            while not answer.endswith(b"}"):
+                answer += connection.recv(10_000)
+            assert status_of(answer) == 202
+
+
+def test_two_requests_in_one_packet_are_both_answered(served: Served) -> None:
+    first = served.head("GET", "/api/v1/status")
+    last = served.head("GET", "/api/v1/status", Connection="close")
+    assert served.raw(first + last).count(b"HTTP/1.1 200") == 2
+
+
+def test_a_body_larger_than_the_sockets_buffer_is_taken(served: Served) -> None:
+    body = json.dumps({"session_id": "s", "prompt": "x" * limits.MIB}).encode()
+    head = served.head("POST", "/hook?agent=claude-code", Content_Length=str(len(body)), Connection="close")
+    assert status_of(served.raw(head + body)) == 202
 
 
 def test_open_event_streams_are_refused_at_once(served: Served) -> None:
