@@ -118,7 +118,8 @@ def test_a_forgotten_tail_is_fetched_anew_from_the_head(ends: SimpleNamespace):
 def test_one_read_holds_at_most_four_mebibytes(ends: SimpleNamespace):
     body = b'"' + b"x" * (limits.INLINE_COMMAND_MAX_BYTES - 2) + b'"'
     sent = [make_envelope(body) for _ in range(40)]
-    ends.queue.append(sent)
+    for envelope in sent:  # one by one: ten synced mebibytes are more than an append has time for
+        ends.queue.append([envelope])
 
     batches = []
     while batch := ends.reader.read(500, 0):
