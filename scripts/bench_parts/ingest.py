@@ -21,6 +21,14 @@ RATIO = at_least(0.7)
 BATCH_RATIO = at_least(4)
 _BASELINE = "scripts.bench_parts.ingest_baseline:create_app()"
 _WARM_SECONDS = 0.5
+_ROLES = {
+    "web": "the gate",
+    "guest": "the gate that keeps nothing",
+    "broker": "the broker",
+    "writer": "the writer",
+}
+#: Less is what a role spends while the other side is measured.
+_IDLE_MS = 0.03
 
 
 class _Clients:
@@ -76,6 +84,14 @@ class _Clients:
             result.complaints.append(f"answers other than 202: {other}")
 
 
+def _cost(before: dict[str, float], after: dict[str, float], report: Report) -> dict[str, float]:
+    """CPU milliseconds per accepted event that each role spent; a machine that does other things hardly changes it."""
+    return {
+        role: (spent - before.get(role, 0.0)) * 1000 / max(1, report.accepted)
+        for role, spent in after.items()
+    }
+
+
 @parts.add("ingest")
 def ingest(bench: Bench) -> Result:
     """Single events at 64 connections, against the same gate that keeps nothing."""
@@ -83,19 +99,27 @@ def ingest(bench: Bench) -> Result:
     with bench.stack() as stack, stack.second_web(_BASELINE) as baseline_port:
         clients = _Clients(stack, sizes)
         kept, dropped = [], []
+        costs: list[dict[str, float]] = []
         for port in (None, baseline_port):
             clients.single(_WARM_SECONDS, port)
         for number in range(sizes.rounds):
             bench.say(f"ingest: round {number + 1} of {sizes.rounds}")
             order = (None, baseline_port) if number % 2 == 0 else (baseline_port, None)
             for port in order:
-                (kept if port is None else dropped).append(clients.single(sizes.ingest_seconds, port))
+                before = stack.cpu_seconds()
+                report = clients.single(sizes.ingest_seconds, port)
+                (kept if port is None else dropped).append(report)
+                costs.append(_cost(before, stack.cpu_seconds(), report))
         clients.check(result)
     result.add_median("kept by the gate", [report.rate for report in kept], "events/s")
     result.add_median("the same gate that keeps nothing", [report.rate for report in dropped], "events/s")
     # Round by round: what else the machine does hits both sides of one round alike.
     ratios = [one.rate / other.rate for one, other in zip(kept, dropped, strict=True)]
     result.add_median("ratio", ratios, "", RATIO)
+    for role, name in _ROLES.items():
+        spent = [cost[role] for cost in costs if cost.get(role, 0.0) > _IDLE_MS]
+        if spent:
+            result.add_median(f"CPU of an event: {name}", spent, "ms")
     latencies = [value for report in kept for value in report.latencies]
     result.add("answer p50", statistics.median(latencies), "ms")
     result.add("answer p99", quantile(latencies, 0.99), "ms")

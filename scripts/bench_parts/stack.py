@@ -34,12 +34,22 @@ _DRAIN_SECONDS = 120.0
 _FILL_COMMANDS = 500
 
 
+def cpu_seconds(pid: int) -> float:
+    """User and system time of a process, 0 for one that is gone."""
+    try:
+        words = (Path("/proc") / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+
+
 class Stack(Running):
     """One running memoryd with its broker and database within reach, and the book of what it was sent."""
 
     def __init__(self, home: Path) -> None:
         super().__init__(home)
         self.sent: list[Sent] = []
+        self._guest: subprocess.Popen[bytes] | None = None
 
     def start(self, *, ready: bool = True) -> Stack:
         super().start(ready=ready)
@@ -94,6 +104,16 @@ class Stack(Running):
         """The one process of a role (of the web, gunicorn's worker)."""
         return max(self.pids()[role])
 
+    def cpu_seconds(self) -> dict[str, float]:
+        """CPU time that each role's processes have used so far; `guest` is the second web process."""
+        guests = set(self._guest_pids())
+        used: dict[str, float] = {}
+        for role, pids in self.pids().items():
+            for pid in pids:
+                name = "guest" if pid in guests else role
+                used[name] = used.get(name, 0.0) + cpu_seconds(pid)
+        return used
+
     @contextmanager
     def held(self, role: str) -> Generator[None]:
         """The role's process is stopped meanwhile; shorter than what counts as a hang."""
@@ -131,16 +151,24 @@ class Stack(Running):
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
+        self._guest = process
         try:
             wait_until(lambda: self._lives(port), seconds=30, saying="the second web process serves")
             yield port
         finally:
+            self._guest = None
             process.terminate()
             try:
                 process.wait(15)
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait(5)
+
+    def _guest_pids(self) -> list[int]:
+        if self._guest is None:
+            return []
+        pid = self._guest.pid
+        return [pid, *map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())]
 
     def _lives(self, port: int) -> bool:
         try:
