@@ -6,20 +6,25 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 
 import click
 from rich.console import Console
 from rich.table import Table
 
-from scripts.bench_parts import drain, ingest, machine, report  # noqa: F401 — parts register themselves
+from scripts.bench_parts import machine, report
 from scripts.bench_parts.figures import Result, shown
 from scripts.bench_parts.parts import Bench, parts
 from scripts.bench_parts.sizes import FULL, QUICK, TINY, Sizes
 
+for _module in ("ingest", "drain", "visible", "mcp_write", "searching", "memory", "start"):
+    import_module(
+        f"scripts.bench_parts.{_module}"
+    )  # parts register themselves, in the order in which they run
 _SIZES = {"full": FULL, "quick": QUICK, "tiny": TINY}
 
 
@@ -85,21 +90,20 @@ def _measure(name: str, sizes: Sizes, place: Path, say: Callable[[str], None]) -
 
 
 @contextmanager
-def _telling(is_silent: bool):
+def _telling(is_silent: bool) -> Generator[tuple[Callable[[str], None], Callable[[Result], None]]]:
     """A line that moves on a terminal, plain lines when piped; nothing beside JSON."""
     console = Console(stderr=is_silent, width=None if sys.stdout.isatty() else 120)
-    if not sys.stdout.isatty() or is_silent:
-        yield (
-            (lambda _: None),
-            (lambda result: None if is_silent else console.print(_table(result), *_words(result))),
-        )
-        return
-    with console.status("…") as status:
 
-        def tell(result: Result) -> None:
-            console.print(_table(result), *_words(result), sep="\n")
+    def tell(result: Result) -> None:
+        console.print(_table(result), *_words(result), sep="\n")
 
-        yield status.update, tell
+    if is_silent:
+        yield (lambda _: None), (lambda _: None)
+    elif not sys.stdout.isatty():
+        yield (lambda _: None), tell
+    else:
+        with console.status("…") as status:
+            yield status.update, tell
 
 
 def _table(result: Result) -> Table:

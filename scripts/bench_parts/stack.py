@@ -100,6 +100,15 @@ class Stack(Running):
                     if part:
                         time.sleep(0.05)  # the marks of the backlog: wait as a client would
 
+    def wait_quiet(self, seconds: float = _DRAIN_SECONDS) -> None:
+        """Drained, and every promised file is in place."""
+        self.wait_drained(seconds)
+        wait_until(
+            lambda: not self.query("select 1 from file_outbox limit 1"),
+            seconds=seconds,
+            saying="every file is in place",
+        )
+
     def pid(self, role: str) -> int:
         """The one process of a role (of the web, gunicorn's worker)."""
         return max(self.pids()[role])
