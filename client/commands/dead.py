@@ -17,7 +17,7 @@ def command() -> None:
 @command.command("list")
 @json_option
 def list_letters(as_json: bool) -> None:
-    """List dead letters, newest first."""
+    """List dead letters, oldest first."""
     found = Server(load()).get("/api/v1/dead")
     columns = ("id", "command", "cause", "tries", "when", "error")
     rows = [
