@@ -15,17 +15,19 @@ from memory_core.clock import MICROSECONDS
 from memory_core.commands import Answer, command
 from memory_core.commands.handoffs import accept_offer
 from memory_core.commands.scopes import Scope, ScopeRequest, ensure, resolve
-from memory_core.commands.sessions import finalise
+from memory_core.commands.sessions import finalise, write_page_so_far
 from memory_core.domain import capture, place
 from memory_core.domain.command import Refusal
 from memory_core.domain.event import EventKind, HookEvent
 from memory_core.ids import session_id_from
-from memory_core.store import observations, sessions
+from memory_core.store import handoffs, observations, sessions
 from memory_core.store.statement import Row
 from memory_core.store.transaction import Transaction
 
 _STORED: Answer = {"duplicate": False}
 _DUPLICATE: Answer = {"duplicate": True}
+#: The agent shrinks its context: what it knew by then is written down first.
+_COMPACTIONS = (EventKind.PRE_COMPACT, EventKind.POST_COMPACTION)
 _DEBOUNCE_US = limits.LATE_EVENT_DEBOUNCE_SECONDS * MICROSECONDS
 
 
@@ -87,11 +89,15 @@ def record(body: RecordObservation, tx: Transaction) -> Answer | Refusal:
         accept_offer(tx, session_id, agent=event.client, cwd=arrival.cwd)
     if _ends(event):
         _finish(tx, session_id, session)
+    elif event.kind in _COMPACTIONS and event.agent_id is None:
+        write_page_so_far(tx, session_id)
     return _STORED
 
 
 def _finish(tx: Transaction, session_id: bytes, before: Row | None) -> None:
     """The session ended; one that had ended already and only says so again stays as it was made then."""
+    # What it was offered and did not take up with a first real event goes to the next one.
+    handoffs.release(tx, session_id)
     if before is not None and before["finalised_count"] == before["observation_count"]:
         sessions.finalised(tx, session_id, count=before["observation_count"] + 1, page_id=None)
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
+from dataclasses import dataclass
 from typing import cast
 
 from memory_core import limits
@@ -38,7 +39,7 @@ _BOUNDARIES = {kind.value for kind in EventKind} - {
 def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bool:
     """Make the session's page and automatic handoff of what there is by now; whether there was something to make.
 
-    A session of boundaries only leaves nothing and releases what it was offered. Without new events
+    A session of boundaries only leaves nothing. Without new events
     since the last time nothing happens. `is_late`: the session ended before, and events of it came
     later: the page is made anew and the handoff too, while it is still open.
     """
@@ -47,27 +48,28 @@ def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bo
         return False
     count = session["observation_count"]
     if session["substance_count"] == 0:
-        handoffs.release(tx, session_id)
         sessions.finalised(tx, session_id, count=count, page_id=None)
         return False
     if session["finalised_count"] == count:
         sessions.finalised(tx, session_id, count=count, page_id=None)
         return False
-    rows = observations.projection(
-        tx,
-        session_id,
-        limit=limits.SESSION_PAGE_OBSERVATIONS_MAX,
-        look_back=limits.SESSION_PAGE_LOOK_BACK_ROWS,
-        body_max_chars=limits.SESSION_PAGE_TEXT_MAX_CHARS + 1,
-    )
-    observed = [_observed(row) for row in rows]
-    facts = _facts(session)
-    project_id = _home(session, rows)
+    material = _material(tx, session)
     with tx.on_behalf(session["owner"], session["token_scope"]):
-        page_id = _put_page(tx, session, project_id, facts, observed)
-        _leave_handoff(tx, session, project_id, facts, observed, is_late=is_late)
+        page_id = _put_page(tx, material)
+        _leave_handoff(tx, material, is_late=is_late)
     sessions.finalised(tx, session_id, count=count, page_id=page_id)
     return True
+
+
+def write_page_so_far(tx: Transaction, session_id: bytes) -> None:
+    """Make the page of what there is by now: the agent is about to shrink its context. The session goes on, so
+    no handoff is left and the watermark stays."""
+    session = sessions.one(tx, session_id)
+    if session is None or session["ended_at"] is not None or session["substance_count"] == 0:
+        return
+    with tx.on_behalf(session["owner"], session["token_scope"]):
+        page_id = _put_page(tx, _material(tx, session))
+    sessions.finalised(tx, session_id, count=session["finalised_count"], page_id=page_id)
 
 
 def refinalise_due(tx: Transaction, limit: int = 1) -> int:
@@ -86,8 +88,35 @@ def end_idle(tx: Transaction, limit: int = 1) -> int:
         session = sessions.one(tx, session_id)
         if session is not None:
             sessions.end(tx, session_id, ended_at=session["last_event_at"], reason="idle")
+            handoffs.release(tx, session_id)
             finalise(tx, session_id)
     return len(idle)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Material:
+    """What page and handoff of a session are made of."""
+
+    session: Row
+    project_id: bytes
+    facts: SessionFacts
+    observed: list[Observed]
+
+
+def _material(tx: Transaction, session: Row) -> _Material:
+    rows = observations.projection(
+        tx,
+        session["id"],
+        limit=limits.SESSION_PAGE_OBSERVATIONS_MAX,
+        look_back=limits.SESSION_PAGE_LOOK_BACK_ROWS,
+        body_max_chars=limits.SESSION_PAGE_TEXT_MAX_CHARS + 1,
+    )
+    return _Material(
+        session=session,
+        project_id=_home(session, rows),
+        facts=_facts(session),
+        observed=[_observed(row) for row in rows],
+    )
 
 
 def _home(session: Row, rows: list[Row]) -> bytes:
@@ -99,12 +128,11 @@ def _home(session: Row, rows: list[Row]) -> bytes:
     return session["project_id"] if landed[session["project_id"]] == most else best
 
 
-def _put_page(
-    tx: Transaction, session: Row, project_id: bytes, facts: SessionFacts, observed: list[Observed]
-) -> bytes | None:
+def _put_page(tx: Transaction, material: _Material) -> bytes | None:
     """The page's id; None where a person took the page over or away, and it is left alone."""
-    page = session_page.build(facts, observed)
-    path = session_page.path_of(facts, page.title)
+    session, project_id = material.session, material.project_id
+    page = session_page.build(material.facts, material.observed)
+    path = session_page.path_of(material.facts, page.title)
     if session["page_id"] is not None:
         before = sessions.page_of(tx, session["page_id"])
         if before is None or before["tombstoned_at"] is not None or before["cause"] != _OWN_CAUSE:
@@ -140,16 +168,9 @@ def _with_front_matter(page: session_page.SessionPage) -> str:
     return "\n".join(["---", *lines, "---", page.body])
 
 
-def _leave_handoff(
-    tx: Transaction,
-    session: Row,
-    project_id: bytes,
-    facts: SessionFacts,
-    observed: list[Observed],
-    *,
-    is_late: bool,
-) -> None:
-    draft = session_page.automatic_draft(facts, observed)
+def _leave_handoff(tx: Transaction, material: _Material, *, is_late: bool) -> None:
+    session, project_id = material.session, material.project_id
+    draft = session_page.automatic_draft(material.facts, material.observed)
     earlier = handoffs.automatic_of(tx, session["id"])
     if earlier is not None and earlier.state is HandoffState.OPEN:
         at = earlier.created_at if is_late else created_at(tx, project_id)

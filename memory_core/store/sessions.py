@@ -208,7 +208,7 @@ def end(tx: Transaction, session_id: bytes, *, ended_at: int, reason: str) -> No
     tx.run(_END, session_id=session_id, new_ended_at=ended_at, new_end_reason=reason)
 
 
-def finalised(tx: Transaction, session_id: bytes, *, count: int, page_id: bytes | None) -> None:
+def finalised(tx: Transaction, session_id: bytes, *, count: int | None, page_id: bytes | None) -> None:
     """Set the watermark; `page_id` None leaves the page as it is."""
     tx.run(_FINALISED, session_id=session_id, new_count=count, new_page_id=page_id)
 

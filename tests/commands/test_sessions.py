@@ -14,7 +14,7 @@ from memory_core.commands.handoffs import OfferHandoff, release_expired_offers
 from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.commands.sessions import end_idle, refinalise_due
 from memory_core.domain.capture import capped
-from memory_core.domain.event import HookEvent, Outcome, ToolCall
+from memory_core.domain.event import EventKind, HookEvent, Outcome, ToolCall
 from memory_core.ids import session_id_from
 from memory_core.store import observations
 from tests.factories import Store, bash, database, ended, event, said, started, used_tool
@@ -88,6 +88,25 @@ def test_the_page_is_found_by_full_text(store: Store):
     assert store.all("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'uploader'")
 
 
+def test_an_agent_that_shrinks_its_context_leaves_a_page_and_no_handoff(store: Store):
+    record(store, *WORK, event(kind=EventKind.PRE_COMPACT, body="", title="manual"))
+
+    assert "add a retry to the uploader" in pages(store)[0]["content"]
+    assert handoffs(store) == []
+
+    record(store, event(body="now document it"), ended())
+
+    assert [page["path"] for page in pages(store)] == [pages(store)[0]["path"]]
+    assert "now document it" in pages(store)[0]["content"]
+    assert len(handoffs(store)) == 1
+
+
+def test_a_compaction_before_anything_was_said_writes_nothing(store: Store):
+    record(store, started(), event(kind=EventKind.PRE_COMPACT, body="", title="auto"))
+
+    assert pages(store) == []
+
+
 def test_ending_twice_changes_nothing(store: Store):
     record(store, *WORK, ended())
     store.clock.advance(5)
@@ -114,6 +133,17 @@ def test_a_session_of_boundaries_gives_back_what_it_was_offered(store: Store):
     assert handoffs(store)[0]["state"] == "open"
     again = store.apply(OfferHandoff(session_id="s3", agent="codex", cwd="/srv/repo"))
     assert again["handoff_id"] == offered["handoff_id"]
+
+
+def test_an_end_that_is_said_again_gives_back_what_was_offered_in_between(store: Store):
+    record(store, *WORK, ended())
+    offer = OfferHandoff(session_id="s2", agent="codex", cwd="/srv/repo", project="repo")
+    record(store, ended(session_key="s2"))
+    assert store.apply(offer)["handoff_id"]
+
+    record(store, ended(session_key="s2"))
+
+    assert [row["state"] for row in handoffs(store)] == ["open"]
 
 
 def test_a_late_event_makes_page_and_open_handoff_anew_after_a_pause(store: Store):
