@@ -92,14 +92,19 @@ class Load:
         pages_per_second: float = 4,
         threads: int = 6,
         ledger: Ledger | None = None,
+        patient: bool | None = None,
     ) -> None:
+        """`patient`: all senders are, or none; by default every second one."""
         self.ledger = ledger or Ledger()
         self._memoryd = memoryd
         self._token = memoryd.token
         self._name = f"{seed}"
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._send_events, args=(n, events_per_second / threads, n % 2 == 0))
+            threading.Thread(
+                target=self._send_events,
+                args=(n, events_per_second / threads, n % 2 == 0 if patient is None else patient),
+            )
             for n in range(threads)
         ]
         if pages_per_second:

@@ -23,7 +23,7 @@ def seed() -> int:
 @pytest.mark.timeout(300)
 def test_every_accepted_event_takes_effect_once_whatever_is_killed(tmp_path: Path):
     # A commit takes as long as on a slow disk, so that many kills meet one.
-    slow = preloaded(tmp_path / "faults", sync_ms=20)
+    slow = preloaded(tmp_path / "faults", slow_ms=1)
     with Running(tmp_path, environ=slow) as memoryd:
         found = Storm(memoryd, seed()).run(12)
 

@@ -25,3 +25,18 @@ def preloaded(folder: Path, **faults: str | int) -> dict[str, str]:
         assert done.returncode == 0, f"the faults do not compile: {done.stderr}"
     named = {f"FAULT_{name.upper()}": str(value) for name, value in faults.items()}
     return {"LD_PRELOAD": str(library), **named}
+
+
+class SlowDisk:
+    """How slow each write of a database's log is, in milliseconds; `is_busy` once a write waits. `file` is `FAULT_SLOW_FILE`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._busy = file.with_name(file.name + ".busy")
+
+    def set(self, milliseconds: int) -> None:
+        self._busy.unlink(missing_ok=True)
+        self.file.write_text(str(milliseconds))
+
+    def is_busy(self) -> bool:
+        return self._busy.exists()
