@@ -57,11 +57,11 @@ def envelope_of(
 
 def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     """The event without secrets: all its texts are scanned as one, so that a name finds its value."""
-    texts: dict[str, Any] = {name: getattr(event, name) for name in _TEXTS}
+    texts: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(event, name))}
     if _is_wordy(event.session_key):
         texts["session_key"] = event.session_key
     if event.tool is not None:
-        texts["tool"] = {name: getattr(event.tool, name) for name in _TOOL_TEXTS}
+        texts["tool"] = {name: text for name in _TOOL_TEXTS if (text := getattr(event.tool, name))}
         texts["paths"] = list(event.tool.paths)
     clean = gate.redact(texts)
     tool = event.tool
