@@ -57,17 +57,18 @@ def envelope_of(
 
 def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     """The event without secrets: all its texts are scanned as one, so that a name finds its value."""
-    texts: dict[str, Any] = {name: text for name in _TEXTS if (text := getattr(event, name))}
-    if _is_wordy(event.session_key):
-        texts["session_key"] = event.session_key
-    if event.tool is not None:
-        texts["tool"] = {name: text for name in _TOOL_TEXTS if (text := getattr(event.tool, name))}
-        texts["paths"] = list(event.tool.paths)
-    clean = gate.redact(texts)
+    texts: dict[str, str] = {name: text for name in _TEXTS if (text := getattr(event, name))}
+    session_key = clean_session_key(event.session_key, gate.redact)
     tool = event.tool
-    if tool is not None:
-        tool = replace(tool, **clean.pop("tool"), paths=tuple(clean.pop("paths")))
-    return replace(event, **clean, tool=tool)
+    if tool is None:
+        clean = gate.redact(list(texts.values()))
+        return replace(event, **dict(zip(texts, clean, strict=True)), session_key=session_key)
+    of_tool: dict[str, str] = {name: text for name in _TOOL_TEXTS if (text := getattr(tool, name))}
+    # Only the texts: the names of our own fields never name a secret.
+    clean = iter(gate.redact([*texts.values(), *of_tool.values(), *tool.paths]))
+    fields = {name: next(clean) for name in texts}
+    tool = replace(tool, **{name: next(clean) for name in of_tool}, paths=tuple(clean))
+    return replace(event, **fields, session_key=session_key, tool=tool)
 
 
 def clean_session_key(session_key: str, redact: Callable[[Any], Any]) -> str:

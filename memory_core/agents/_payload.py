@@ -53,7 +53,11 @@ def as_payload(value: Any) -> Payload:
 
 def clean(text: str) -> str:
     """Text that can be stored, without anything that memory itself had put before the agent."""
-    return _UNSTORABLE.sub("�", recalled.strip(text))
+    return _storable(recalled.strip(text))
+
+
+def _storable(text: str) -> str:
+    return text if text.isascii() and "\x00" not in text else _UNSTORABLE.sub("�", text)
 
 
 def text_field(payload: Payload, *names: str) -> str:
@@ -71,7 +75,7 @@ def optional_text(payload: Payload, *names: str) -> str | None:
     for name in names:
         value = payload.get(name)
         if isinstance(value, str) and value.strip():
-            return _UNSTORABLE.sub("�", value)
+            return _storable(value)
     return None
 
 
@@ -184,7 +188,7 @@ def session_key(payload: Payload, query: Mapping[str, str], *names: str) -> str:
         if isinstance(value, int) and not isinstance(value, bool):
             value = str(value)
         if isinstance(value, str) and value.strip():
-            return _UNSTORABLE.sub("�", value.strip())
+            return _storable(value.strip())
     if (from_query := query.get("session_id", "").strip()) != "":
         return from_query
     raise Invalid("no session id in the payload (`session_id`) nor in the hook's URL")

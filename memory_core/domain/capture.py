@@ -126,6 +126,8 @@ def is_twin(
 
 def cut_bytes(text: str, max_bytes: int) -> str:
     """`text` in at most `max_bytes` bytes of UTF-8, never inside a character, `…` where something is gone."""
+    if len(text) <= max_bytes and _is_plain(text):
+        return text
     data = text.replace("\x00", "�").encode("utf-8", "replace")
     if len(data) <= max_bytes:
         return data.decode()
@@ -182,7 +184,14 @@ def _text_line(event: HookEvent) -> str:
     return event.body
 
 
+def _is_plain(text: str) -> bool:
+    """Storable as it is, a byte a character: most texts are, and the gate asks it of a dozen per event."""
+    return text.isascii() and "\x00" not in text
+
+
 def _storable(text: str) -> str:
+    if _is_plain(text):
+        return text
     return text.replace("\x00", "�").encode("utf-8", "replace").decode()
 
 

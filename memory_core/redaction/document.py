@@ -123,7 +123,9 @@ class _Strings:
     def _joined(self) -> bytes:
         if len(self._parts) == 1:
             return self._parts[0]
-        return b"".join(piece for pair in zip(self._parts, self._separators, strict=True) for piece in pair)
+        pieces = [b""] * (2 * len(self._parts))
+        pieces[::2], pieces[1::2] = self._parts, self._separators
+        return b"".join(pieces)
 
     def _named_findings(self) -> list[Finding]:
         if not self._named:
