@@ -50,18 +50,9 @@ Exit codes:
     "--new-install",
     is_flag=True,
     default=None,
-    help="Give a data directory that was copied an id of its own.",
-)
-@click.option(
-    "--new-install",
-    is_flag=True,
-    default=None,
     help="Give a copied data directory an identity of its own; the original lives on.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
-@click.option(
-    "--foreground", is_flag=True, default=True, help="Stay in this terminal (the default, for clarity)."
-)
 def command(
     data_dir: Path | None,
     port: int | None,
@@ -71,7 +62,6 @@ def command(
     take_over: bool | None,
     new_install: bool | None,
     as_json: bool,
-    foreground: bool,  # noqa: ARG001 — there is no other way to run, the option says so
 ) -> None:
     """Start the server: broker, writer, gate, pool worker and beat, under one supervisor.
 
