@@ -138,7 +138,7 @@ def install_id(settings: Settings) -> str:
 def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Defaults, then `MEMORYD_*` of the environment, then `overrides` (those not None).
 
-    Raises `Invalid` that names the variable when a value cannot be read.
+    Raises `Invalid` that names the variable when a value cannot be read, or that both ports are one.
     """
     environ = os.environ if environ is None else environ
     values: dict[str, Any] = {}
@@ -148,7 +148,10 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
             values[f.name] = _from_text(f.name, text)
     values.update({name: value for name, value in (overrides or {}).items() if value is not None})
     values["data_dir"] = Path(values.get("data_dir") or default_data_dir(environ)).expanduser().absolute()
-    return Settings(**values)
+    settings = Settings(**values)
+    if settings.effective_probe_port == settings.port:
+        raise Invalid(f"port and probe port are both {settings.port}; choose another one with --probe-port")
+    return settings
 
 
 def _to_text(value: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shlex
 import socket
 import subprocess
 import sys
@@ -99,9 +100,23 @@ def _announce(settings: Settings, *, as_json: bool) -> None:
             f"  data   {settings.data_dir}\n"
             f"  url    {settings.url}\n"
             f"  token  in {settings.token_file}\n"
-            f"  next   in another terminal: memoryd demo, then memoryd install-hooks claude-code --apply\n"
+            f"  next   in another terminal: {_reach(settings)}memoryd demo, then memoryd install-hooks claude-code --apply\n"
         )
     sys.stdout.flush()
+
+
+def _reach(settings: Settings) -> str:
+    """What another terminal must be told first: the client looks in the usual places by itself."""
+    usual = Settings(data_dir=config.default_data_dir(os.environ))
+    told = [
+        f"{name}={shlex.quote(value)}"
+        for name, value, default in (
+            ("MEMORYD_URL", settings.url, usual.url),
+            ("MEMORYD_TOKEN_FILE", str(settings.token_file), str(usual.token_file)),
+        )
+        if value != default
+    ]
+    return f"export {' '.join(told)}; " if told else ""
 
 
 def _require_free(host: str, port: int) -> None:
