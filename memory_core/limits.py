@@ -134,7 +134,8 @@ HANDOFF_FILES_MAX_CHARS = 4_096
 INJECTED_CONTEXT_MAX_CHARS = 9_500
 
 # --- pages --------------------------------------------------------------------------------------
-PAGE_BODY_MAX_BYTES = 1 * MIB
+#: Not more than what is redacted of one text, or a page would be cut without a word.
+PAGE_BODY_MAX_BYTES = FIELD_REDACTED_MAX_BYTES
 PAGE_PATH_MAX_CHARS = 240
 #: One folder or file name; file systems take 255.
 PAGE_NAME_MAX_BYTES = 240

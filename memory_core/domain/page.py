@@ -114,7 +114,7 @@ def check_not_reserved(path: PagePath) -> None:
 
 
 def _shown(path: str) -> str:
-    return ascii(path if len(path) <= 80 else path[:80] + "…")
+    return ascii(path) if len(path) <= 80 else ascii(path[:80]) + "…"
 
 
 # --- names made of titles ------------------------------------------------------------------------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from memory_core import limits
 from memory_core.commands.pages import WritePage
 from memory_core.domain import place, recalled
 from memory_core.errors import Invalid
@@ -69,6 +70,9 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             "the body still holds recalled text between memoryd's markers; "
             "send the whole text of the page, without the lines of the markers"
         )
+    if len(arguments.body.encode()) > limits.PAGE_BODY_MAX_BYTES:
+        # Here, not only behind the queue: redaction comes first and keeps no more than this of a text.
+        raise Invalid(f"a page has at most {limits.PAGE_BODY_MAX_BYTES // limits.KIB} KB; split it")
     workspace, project = _target(arguments, context)
     return context.submit(
         WritePage(

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from memory_core import limits
 from memory_core.domain.command import Envelope
 from memory_core.ids import id_text
 from tests.web.house import House
@@ -32,6 +33,30 @@ def test_a_page_is_written_found_and_read(house: House) -> None:
     assert "half-even" in tool(house, "memory_read_page", {"path": "fees.md", "project": "p"}).json["body"]
 
 
+def test_a_page_that_is_too_long_is_refused_and_not_cut(house: House) -> None:
+    house.start_writer()
+    fits = "# A\n\n" + "word " * (limits.PAGE_BODY_MAX_BYTES // 5 - 100) + "last"
+    assert tool(house, "memory_write_page", {"path": "a", "body": fits, "project": "p"}).status_code == 200
+    part: dict[str, Any] = {"next_offset": 0}
+    while "next_offset" in part:
+        given = {"path": "a", "project": "p", "offset": part["next_offset"]}
+        part = tool(house, "memory_read_page", given).json
+    assert "word last" in part["body"]
+    refused = tool(house, "memory_write_page", {"path": "b", "body": fits + " word" * 200, "project": "p"})
+    assert (refused.status_code, "split it" in refused.json["error"]) == (400, True)
+
+
+def test_a_command_of_a_person_means_the_project_of_its_directory(house: House) -> None:
+    house.start_writer()
+    for key, directory in (("s", "/srv/one"), ("t", "/srv/two words")):
+        body = {"session_id": key, "prompt": "hello", "cwd": directory}
+        address = "/hook?agent=claude-code&event=UserPromptSubmit&wait=commit"
+        assert house.post(address, body).status_code == 200
+    headers = {"X-Memoryd-Directory": "/srv/two%20words"}
+    assert tool(house, "memory_status", {}, **headers).json["scope"] == "default/two-words"
+    assert tool(house, "memory_status", {}).json["scope"] == "all"
+
+
 def test_a_secret_in_a_page_is_redacted_and_ids_are_not(house: House) -> None:
     house.start_writer()
     secret = "ghp_" + uuid.uuid4().hex + "abcd"
@@ -52,8 +77,6 @@ def test_a_keyed_call_sent_again_gets_the_same_answer(house: House) -> None:
 
 
 def test_without_a_writer_a_write_is_pending_and_can_be_asked_for(house: House, monkeypatch: Any) -> None:
-    from memory_core import limits
-
     monkeypatch.setattr(limits, "REPLY_WAIT_SECONDS", 0.05)
     answer = tool(house, "memory_write_page", {"path": "a.md", "body": "# A", "project": "p"})
     assert (answer.status_code, answer.json["status"]) == (202, "pending")
