@@ -6,7 +6,7 @@ import http.client
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
@@ -30,21 +30,28 @@ class Answer:
 
 
 def request(
-    method: str, url: str, path: str, *, token: str, timeout_seconds: float, body: bytes | None = None
+    method: str,
+    url: str,
+    path: str,
+    *,
+    token: str,
+    timeout_seconds: float,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
 ) -> Answer:
     """One request on its own connection; `NoAnswer` when no whole answer came within the time."""
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise NoAnswer(f"not an http URL: {url[:200]}")
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     if body is not None:
-        headers["Content-Type"] = "application/json"
+        sent["Content-Type"] = "application/json"
     deadline = time.monotonic() + timeout_seconds
     try:
         with _alarm(timeout_seconds):
             connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
             try:
-                connection.request(method, parts.path.rstrip("/") + path, body=body, headers=headers)
+                connection.request(method, parts.path.rstrip("/") + path, body=body, headers=sent)
                 response = connection.getresponse()
                 data = _read(response, deadline)
                 retry_after = _seconds(response.getheader("Retry-After"))

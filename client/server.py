@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from client import gate
+from client.place import repository_of
 from client.settings import ClientSettings
+from memory_core import limits
+
+#: Percent-encoded.
+DIRECTORY_HEADER = "X-Memoryd-Directory"
 
 
 class ServerError(Exception):
@@ -51,24 +57,72 @@ class Server:
     def request(self, method: str, path: str, body: Any = None) -> tuple[Any, str]:
         """Send one request: the parsed JSON answer and its `Link` header, or `ServerError`."""
         data = None if body is None else json.dumps(body).encode()
+        self._check(data)
         token = self._settings.token()
         try:
             answer = gate.request(
-                method, self.url, path, token=token, timeout_seconds=self._seconds, body=data
+                method,
+                self.url,
+                path,
+                token=token,
+                timeout_seconds=self._seconds,
+                body=data,
+                headers=_whereabouts(),
             )
         except gate.NoAnswer as error:
             raise ServerError(
                 f"no answer from {self.url} ({error}); is it running? start it with: memoryd up",
                 code="unreachable",
             ) from error
-        return _answer(answer.body, answer.status), answer.link
+        if answer.status == 401:
+            raise ServerError(self._token_sentence(token), code="unauthenticated", status=401)
+        return _answer(answer.body, answer.status, self.url), answer.link
+
+    def _check(self, data: bytes | None) -> None:
+        """What the server would refuse without a word, or could not be asked at all."""
+        if not self.url.startswith(("http://", "https://")):
+            raise ServerError(
+                f"the server's URL begins with http:// or https://, not {self.url!r}; see MEMORYD_URL",
+                code="invalid",
+                status=400,
+            )
+        if data is not None and len(data) > limits.REQUEST_BODY_MAX_BYTES:
+            raise ServerError(
+                f"too much at once: a request has at most {limits.REQUEST_BODY_MAX_BYTES // limits.MIB} MB",
+                code="too_large",
+                status=413,
+            )
+
+    def _token_sentence(self, token: str) -> str:
+        named = self._settings.token_origin
+        if token:
+            return f"{self.url} does not accept the token from {named}; is it the token of that server?"
+        return (
+            f"{self.url} wants a token and there is none in {named}; "
+            "name the server's token file with MEMORYD_TOKEN_FILE"
+        )
 
 
-def _answer(raw: bytes, status: int) -> Any:
+def _whereabouts() -> dict[str, str]:
+    """Where the command was given: without a named project that directory's project is meant, as in a hook there."""
+    try:
+        directory = os.getcwd()  # noqa: PTH109 — a text for a header
+    except OSError:
+        return {}
+    if directory == os.path.expanduser("~"):  # noqa: PTH111 — holds everything; no project is made of it
+        return {}
+    return {DIRECTORY_HEADER: quote(repository_of(directory) or directory)}
+
+
+def _answer(raw: bytes, status: int, url: str) -> Any:
     try:
         value: Any = json.loads(raw) if raw else None
-    except ValueError:
-        value = {"message": raw[:200].decode("utf-8", "replace")}
+    except ValueError as unreadable:
+        raise ServerError(
+            f"what answers at {url} (HTTP {status}) is not memoryd's gate; is the URL right?",
+            code="not_memoryd",
+            status=status,
+        ) from unreadable
     if status < 400:
         return value
     error: dict[str, Any] = value if isinstance(value, dict) else {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import unquote
 
 from memory_core import limits
 from memory_core.clock import Clock
@@ -23,6 +24,8 @@ SESSION_HEADERS = (
 )
 #: Where the caller rides, in the request's environ, from the route to the tool.
 CALLER = "memoryd.caller"
+#: The directory, percent-encoded, that a person's command was given in.
+_DIRECTORY_HEADER = "HTTP_X_MEMORYD_DIRECTORY"
 _KEY_HEADER = "HTTP_IDEMPOTENCY_KEY"
 
 
@@ -37,6 +40,7 @@ class CallContext:
         self._vitals = vitals
         self._caller = caller
         self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
+        self._directory = str(environ.get(_DIRECTORY_HEADER, ""))
         key = environ.get(_KEY_HEADER)
         self._key: CommandId | None = of_client_key(str(key)) if key else None
         self._submitted = 0
@@ -62,6 +66,10 @@ class CallContext:
         if not self._session or len(self._session) > limits.SESSION_KEY_MAX_CHARS:
             return None
         return session_id_from(clean_session_key(self._session, self._gate.redact))
+
+    @property
+    def directory(self) -> str | None:
+        return unquote(self._directory) or None
 
     def submit(self, command: object) -> Mapping[str, Any]:
         return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)

@@ -15,14 +15,17 @@ _CANDIDATES_SHOWN = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Asker:
-    """Who asks: the principal whose open sessions count, and the session where the client names it."""
+    """Who asks: the principal whose open sessions count, and the session or the directory where the client names it."""
 
     principal: str
     session_id: bytes | None = None
+    #: In the client's namespace.
+    directory: str | None = None
 
 
 def project_for(reading: Reading, asker: Asker, workspace: str | None, project: str | None) -> Project:
-    """The one project that is meant: the named one, else that of the asking session, else that of the only open session.
+    """The one project that is meant: the named one, else that of the asking session, else that of the asker's
+    directory, else that of the only open session.
 
     Raises `NotFound`: there is no such project, or the scope is unknown; with the candidates.
     """
@@ -32,6 +35,8 @@ def project_for(reading: Reading, asker: Asker, workspace: str | None, project: 
         row = sessions.one(reading, asker.session_id)
         if row is not None:
             return _by_id(reading, row["project_id"])
+    if (around := _around(reading, asker.directory)) is not None:
+        return around
     open_ones = sessions.open_projects(reading, owner=asker.principal, limit=_CANDIDATES_SHOWN)
     if len(open_ones) == 1:
         return _by_id(reading, open_ones[0]["project_id"])
@@ -71,6 +76,16 @@ def _named(reading: Reading, workspace: str | None, project: str | None) -> Proj
         return Project.from_row(row)
     wanted = f"{workspace}/{project}" if workspace else project
     raise NotFound(f"there is no project {wanted!r}; there are: {_listed(_all_names(reading))}")
+
+
+def _around(reading: Reading, directory: str | None) -> Project | None:
+    """The project that an event in that directory would belong to, if there is one."""
+    path = place.plain_path(directory)
+    if path is None or place.is_too_wide(path):
+        return None
+    row = projects.above(reading, place.DEFAULT_WORKSPACE, place.ancestors(path))
+    row = row or projects.named(reading, place.DEFAULT_WORKSPACE, place.name_from(place.last_component(path)))
+    return None if row is None else Project.from_row(row)
 
 
 def _by_id(reading: Reading, project_id: bytes) -> Project:

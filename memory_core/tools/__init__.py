@@ -33,6 +33,11 @@ class ToolContext(Protocol):
         """The session that asks, where the client says so."""
         ...
 
+    @property
+    def directory(self) -> str | None:
+        """The directory of the one who asks, its repository's root where it lies in one; paths are the client's."""
+        ...
+
     def submit(self, command: object) -> Mapping[str, Any]:
         """Redact, append and wait for a command: its answer, or `{"status": "pending", "command_id": …}`
         when the wait is over first. Raises the error that a refusal stands for, `Unavailable`, `OutcomeUnknown`."""

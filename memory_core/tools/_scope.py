@@ -8,7 +8,7 @@ from memory_core.tools import ToolContext
 
 
 def asker(context: ToolContext) -> Asker:
-    return Asker(principal=context.principal, session_id=context.session_id)
+    return Asker(principal=context.principal, session_id=context.session_id, directory=context.directory)
 
 
 def session_text(context: ToolContext) -> str | None:

@@ -30,10 +30,15 @@ def session(books: Books, key: str, cwd: str, principal: str = "ada") -> bytes:
 
 
 def project(
-    books: Books, workspace: str | None = None, name: str | None = None, session_id: bytes | None = None
+    books: Books,
+    workspace: str | None = None,
+    name: str | None = None,
+    session_id: bytes | None = None,
+    directory: str | None = None,
 ):
+    asker = Asker(principal="ada", session_id=session_id, directory=directory)
     with books.database.snapshot() as reading:
-        found = project_for(reading, Asker(principal="ada", session_id=session_id), workspace, name)
+        found = project_for(reading, asker, workspace, name)
     return f"{found.workspace}/{found.name}"
 
 
@@ -50,6 +55,22 @@ def test_without_a_name_it_is_the_asking_sessions_project(books: Books):
     session(books, "t", "/srv/beta")
 
     assert project(books, session_id=mine) == "default/alpha"
+
+
+def test_without_a_session_it_is_that_of_the_directory_as_for_a_hook_there(books: Books):
+    mine = session(books, "s", "/srv/alpha")
+    session(books, "t", "/srv/beta")
+
+    assert project(books, directory="/srv/alpha") == "default/alpha"
+    assert project(books, "default", "beta", directory="/srv/alpha") == "default/beta"
+    assert project(books, session_id=mine, directory="/srv/beta") == "default/alpha"
+
+
+@pytest.mark.parametrize("directory", ["/srv/gamma", "/home/ada", "/", "../alpha", "", "\x00"])
+def test_a_directory_without_a_project_says_nothing(directory: str, books: Books):
+    session(books, "s", "/srv/alpha")
+
+    assert project(books, directory=directory) == "default/alpha"
 
 
 def test_without_a_session_it_is_the_only_open_ones_project(books: Books):

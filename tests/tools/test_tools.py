@@ -36,6 +36,7 @@ class Context:
     principal: str = "ada"
     token_scope: str = "write"
     session_id: bytes | None = None
+    directory: str | None = None
     sent: list[object] = field(default_factory=list[object])
     is_slow: bool = False
 
