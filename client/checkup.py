@@ -57,10 +57,8 @@ def _client(settings: ClientSettings) -> str:
     if settings.problem:
         raise _Failed(settings.problem)
     if not settings.token():
-        raise _Failed(
-            f"no token at {settings.token_file or 'any place'}; run: memoryd up, or set MEMORYD_TOKEN_FILE"
-        )
-    return f"{settings.url}, token from {settings.token_file or 'the environment'}"
+        raise _Failed(f"no token in {settings.token_origin}; run: memoryd up, or set MEMORYD_TOKEN_FILE")
+    return f"{settings.url}, token from {settings.token_origin}"
 
 
 def _git() -> str:

@@ -172,7 +172,10 @@ def _drain_now() -> int:
     from client import drain
 
     settings = client_settings.load()
-    drain.drain(Spool(settings.spool_dir), settings, seconds=limits.DETACHED_DRAIN_SECONDS)
+    spool = Spool(settings.spool_dir)
+    report = drain.drain(spool, settings, seconds=limits.DETACHED_DRAIN_SECONDS)
+    left = len(spool.names())
+    sys.stdout.write(f"{report.delivered} delivered, {report.rejected} set aside, {left} waiting\n")
     return 0
 
 

@@ -82,7 +82,7 @@ def plan_settings(place: Place, connection: Connection) -> FileChange:
     if connection.token or (connection.token_file is None and place.environ.get("MEMORYD_TOKEN")):
         values.pop("token_file", None)
         values["token"] = connection.token or place.environ["MEMORYD_TOKEN"]
-    elif connection.token_file is not None or not (values.get("token") or values.get("token_file")):
+    elif _names_token_file(connection, place) or not (values.get("token") or values.get("token_file")):
         values.pop("token", None)
         values["token_file"] = str((connection.token_file or _default_token_file(place)).absolute())
     values.setdefault("redaction_key", secrets.token_hex(32))
@@ -108,6 +108,11 @@ def _ours(path: Path, after: str | None, *, mode: int = 0o600) -> FileChange:
 
 def _config_file(place: Place) -> Path:
     return Path(settings.config_file_of({**place.environ, "HOME": str(place.home)}))
+
+
+def _names_token_file(connection: Connection, place: Place) -> bool:
+    """Said now, by an option or by the variable: then it goes before what was installed earlier, as the URL does."""
+    return connection.token_file is not None or bool(place.environ.get("MEMORYD_TOKEN_FILE"))
 
 
 def _default_token_file(place: Place) -> Path:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import click
+from rich.cells import cell_len
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from memory_core.domain.recalled import unfenced
@@ -20,7 +22,15 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON i
 
 def scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Adds `--workspace` and `--project`."""
-    function = click.option("--project", help="Project; default: the one that is being worked on.")(function)
+    function = click.option(
+        "--project", help="Project; default: this directory's, else the one that is being worked on."
+    )(function)
+    return click.option("--workspace", help="Workspace of the project; default: 'default'.")(function)
+
+
+def list_scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same for a list, which is of all projects unless one is named."""
+    function = click.option("--project", help="Only this project; default: all.")(function)
     return click.option("--workspace", help="Workspace of the project; default: 'default'.")(function)
 
 
@@ -42,8 +52,14 @@ def fail(error: Exception, *, as_json: bool) -> NoReturn:
     sys.exit(getattr(error, "exit_code", 1))
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) -> None:
-    """Rows as a table on a terminal, tab-separated in a pipe; `empty` when there are none."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str, cut: str | None = None
+) -> None:
+    """Rows as a table on a terminal, tab-separated in a pipe; `empty` when there are none.
+
+    On a terminal the column `cut` gives way where the width does not suffice, so that the others, an id to be copied
+    above all, stay on one line.
+    """
     cells = [[visible("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         click.echo(empty)
@@ -55,10 +71,26 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, empty: str) 
         return
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        drawn.add_column(column, overflow="fold")
+        gives_way = cut in (None, column)
+        drawn.add_column(
+            column,
+            overflow="fold" if cut is None else "ellipsis",
+            no_wrap=cut is not None,
+            min_width=None if gives_way else _width(columns.index(column), column, cells),
+        )
     for row in cells:
-        drawn.add_row(*(cell.replace("[", "\\[") for cell in row))
-    console.print(drawn)
+        drawn.add_row(*(escape(cell) for cell in row))
+    console.print(drawn, crop=False)
+
+
+def _width(index: int, column: str, cells: list[list[str]]) -> int:
+    return max(cell_len(column), *(cell_len(row[index]) for row in cells))
+
+
+def shortened(text: str, max_chars: int) -> str:
+    """On one line, with an ellipsis where something is left out."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= max_chars else flat[: max_chars - 1].rstrip() + "…"
 
 
 def visible(text: str) -> str:

@@ -47,6 +47,11 @@ class ClientSettings:
             return ""
 
     @property
+    def token_origin(self) -> str:
+        """Where the token comes from, for a sentence about it; never the token."""
+        return self.token_file if self.token_file and not self._token else "MEMORYD_TOKEN or client.json"
+
+    @property
     def spool_dir(self) -> str:
         return os.path.join(self.state_dir, "spool")
 

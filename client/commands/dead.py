@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.output import emit, json_option, table
+from client.output import emit, json_option, shortened, table
 from client.server import Server
 from client.settings import load
 
@@ -21,9 +21,10 @@ def list_letters(as_json: bool) -> None:
     found = Server(load()).get("/api/v1/dead")
     columns = ("id", "command", "cause", "tries", "when", "error")
     rows = [
-        (d["id"], d["name"], d["cause"], d["attempts"], d["created_at"][:19], d["error"][:60]) for d in found
+        (d["id"], d["name"], d["cause"], d["attempts"], d["created_at"][:19], shortened(d["error"], 60))
+        for d in found
     ]
-    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No dead letter."))
+    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No dead letter.", cut="error"))
 
 
 @command.command()

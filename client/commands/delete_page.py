@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from client.output import emit, json_option, scope_options, visible
@@ -22,4 +24,13 @@ def command(path: str, yes: bool, workspace: str | None, project: str | None, as
         click.echo(f"{page['path']}: {visible(page['title'])} ({len(page['body'])} characters)", err=True)
         click.confirm("Delete it?", abort=True, err=True)
     result = server.tool("memory_delete_page", path=path, workspace=workspace, project=project)
-    emit(result, as_json=as_json, text=lambda: click.echo(f"Deleted {result.get('path', path)}"))
+    emit(result, as_json=as_json, text=lambda: click.echo(_sentence(result, path)))
+
+
+def _sentence(result: dict[str, Any], path: str) -> str:
+    if result.get("status") == "pending":
+        return f"Accepted, not yet committed: command {result['command_id']}"
+    named = visible(result.get("path", path))
+    return (
+        f"Deleted {named}" if result.get("existed", True) else f"There is no page {named}; nothing to delete"
+    )

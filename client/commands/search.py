@@ -40,12 +40,20 @@ def command(
     emit(answer, as_json=as_json, text=lambda: _print(answer))
 
 
+def _explain(hit: dict[str, Any]) -> None:
+    """How the hit was found, where that was asked for."""
+    if details := hit.get("score_details"):
+        said = ", ".join(f"{name} {value}" for name, value in details.items())
+        click.echo(f"  score {hit.get('score')}: {visible(said)}")
+
+
 def _print(answer: dict[str, Any]) -> None:
     hits = answer.get("hits", [])
     for hit in hits:
         where = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
         click.secho(f"{visible(hit.get('title') or hit['path'])}", bold=True)
         click.echo(f"  {where}:{visible(hit['path'])}  {hit.get('date', '')}")
+        _explain(hit)
         click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     raw = answer.get("raw_hits", [])
     if raw and not hits:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.output import emit, json_option, scope_options, table
+from client.output import emit, json_option, list_scope_options, table
 from client.server import Server
 from client.settings import load
 
@@ -12,7 +12,7 @@ from client.settings import load
 @click.command()
 @click.option("-n", "--limit", type=click.IntRange(1, 100), default=20, show_default=True)
 @click.option("--open", "only_open", is_flag=True, help="Only sessions that have not ended.")
-@scope_options
+@list_scope_options
 @json_option
 def command(limit: int, only_open: bool, workspace: str | None, project: str | None, as_json: bool) -> None:
     """List sessions, newest first."""
@@ -36,4 +36,4 @@ def command(limit: int, only_open: bool, workspace: str | None, project: str | N
         )
         for s in found
     ]
-    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No session yet."))
+    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No session yet.", cut="title"))

@@ -28,5 +28,11 @@ def flattened(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         if isinstance(item, dict):
             rows += flattened(item, f"{name}.")
         else:
-            rows.append((name, ", ".join(map(str, item)) if isinstance(item, list) else item))
+            rows.append((name, _worded(item)))
     return rows
+
+
+def _worded(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

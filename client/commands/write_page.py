@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from client.output import emit, json_option, scope_options
+from client.output import emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
 
@@ -56,4 +56,4 @@ def command(
 def _sentence(result: dict[str, str]) -> str:
     if result.get("status") == "pending":
         return f"Accepted, not yet committed: command {result['command_id']}"
-    return f"Wrote {result['path']}"
+    return f"Wrote {result['workspace']}/{result['project']}:{visible(result['path'])}"

@@ -79,7 +79,7 @@ def _without_server(path: Path) -> list[FileChange]:
     if not servers:
         del document["mcp_servers"]
     # The blank lines before a last table are ours; they would pile up at the end.
-    after = document.as_string().rstrip("\n") + "\n"
+    after = document.as_string().rstrip("\n") + ("\n" if before.endswith("\n") else "")
     return [FileChange(path=path, before=before, after=after if after.strip() else None)]
 
 

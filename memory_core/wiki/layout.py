@@ -56,7 +56,7 @@ def meta_file(project: Project) -> tuple[str, bytes]:
         f"project: {json.dumps(project.name, ensure_ascii=False)}\n"
         f"project_id: {id_text(project.id)}\n"
         "---\n"
-        "memoryd keeps this project's pages here. Edit them as you like; leave this file as it is.\n"
+        "memoryd keeps this project's pages here. Read them in any editor; leave this file as it is.\n"
     )
     return f"{project_directory(project)}/{META}", text.encode()
 

@@ -59,6 +59,7 @@ class Gate:
     handoffs_asked: list[dict[str, str]] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
     paths: list[str] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
     arrived: threading.Condition = field(default_factory=threading.Condition)
 
     @property
@@ -84,6 +85,7 @@ def running_gate() -> Iterator[Gate]:
                 gate.batches.append(items)
                 gate.tokens.append(self.headers.get("Authorization", ""))
                 gate.paths.append(self.path)
+                gate.headers.append(dict(self.headers))
                 status, answer, headers = gate.behaviour(items)
                 gate.arrived.notify_all()
             data = answer if isinstance(answer, bytes) else json.dumps(answer).encode()

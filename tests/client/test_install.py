@@ -7,6 +7,7 @@ import os
 import secrets
 import tomllib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +173,24 @@ def test_uninstalling_restores_every_byte(with_files: bool, place: Place):
     uninstall(place)
 
     assert files(place.home) == before
+
+
+def test_uninstalling_puts_no_newline_where_there_was_none(place: Place):
+    config = write(place.home / ".codex/config.toml", CONFIG.rstrip("\n"))
+    install(place)
+    uninstall(place)
+
+    assert config.read_text("utf-8") == CONFIG.rstrip("\n")
+
+
+def test_the_token_file_of_the_environment_goes_before_an_earlier_one(place: Place, tmp_path: Path):
+    install(place)
+    other = tmp_path / "other"
+    other.write_text("x")
+    install(replace(place, environ={**place.environ, "MEMORYD_TOKEN_FILE": str(other)}))
+
+    named = json.loads((place.home / ".config/memoryd/client.json").read_text("utf-8"))["token_file"]
+    assert named == str(other)
 
 
 def test_uninstalling_one_client_leaves_the_other_working(place: Place):

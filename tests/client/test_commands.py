@@ -1,0 +1,152 @@
+"""What a person reads: sentences that say what to do, whole pages, ids that can be copied."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from client import output
+from client.main import main
+from client.server import DIRECTORY_HEADER
+from memory_core import config, limits
+from memory_core.domain.recalled import fence
+from memory_core.errors import Invalid
+from tests.client.gate_server import Gate, answers
+from workers.supervisor import run as supervisor
+
+
+@pytest.fixture(autouse=True)
+def environment(gate: Gate, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MEMORYD_URL", gate.url)
+    monkeypatch.setenv("MEMORYD_TOKEN", "of-the-test")
+    for name in ("MEMORYD_TOKEN_FILE", "MEMORYD_CLIENT_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
+def test_a_token_that_is_not_accepted_is_named_by_its_place(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    gate.behaviour = answers(401)
+    assert told(capsys, "search", "x")[0] == 4
+
+    monkeypatch.delenv("MEMORYD_TOKEN")
+    monkeypatch.setenv("MEMORYD_TOKEN_FILE", str(tmp_path / "nowhere"))
+    code, _, said = told(capsys, "search", "x")
+    assert code == 4
+    assert str(tmp_path / "nowhere") in said
+    assert "MEMORYD_TOKEN_FILE" in said
+
+
+def test_what_is_no_memoryd_is_called_so_and_its_page_is_not_shown(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+):
+    gate.behaviour = lambda _: (501, b"<html>nope</html>", {})
+    code, _, said = told(capsys, "search", "x")
+    assert (code, "html" in said, "not memoryd" in said) == (1, False, True)
+
+
+def test_an_address_that_is_none_is_not_taken_for_a_server_that_is_down(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("MEMORYD_URL", "nonsense")
+    code, _, said = told(capsys, "search", "x")
+    assert (code, "MEMORYD_URL" in said, "memoryd up" in said) == (1, True, False)
+
+
+def test_a_request_that_is_too_large_is_not_sent(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    code, _, said = told(capsys, "write-page", "a.md", "-b", "x" * limits.REQUEST_BODY_MAX_BYTES)
+    assert (code, "10 MB" in said, gate.batches) == (1, True, [])
+
+
+def test_a_long_page_is_printed_whole(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    text = "".join(f"line {n}\n" for n in range(40)) + "the end"
+    where = {"path": "a.md", "workspace": "default", "project": "p", "version_id": "v"}
+
+    def parts(asked: Any) -> tuple[int, Any, dict[str, str]]:
+        start = asked.get("offset", 0)
+        more = {"next_offset": start + 100} if start + 100 < len(text) else {}
+        return 200, {**where, "body": fence(text[start : start + 100], "page"), **more}, {}
+
+    gate.behaviour = parts
+    assert told(capsys, "read-page", "a.md") == (0, text + "\n", "")
+
+
+def test_a_page_that_was_not_there_is_not_called_deleted(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    gate.behaviour = lambda _: (200, {"path": "a.md", "deleted": True, "existed": False}, {})
+    assert told(capsys, "delete-page", "-y", "a.md")[1] == "There is no page a.md; nothing to delete\n"
+
+
+def test_it_is_said_where_a_page_was_written(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    gate.behaviour = lambda _: (200, {"path": "a.md", "workspace": "default", "project": "p"}, {})
+    assert told(capsys, "write-page", "a.md", "-b", "x")[1] == "Wrote default/p:a.md\n"
+
+
+def test_how_a_hit_was_found_is_explained_on_demand(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    hit = {"path": "a.md", "title": "A", "score": 1.5, "score_details": {"stream": "pages_strict"}}
+    gate.behaviour = lambda _: (200, {"hits": [hit]}, {})
+    assert "score 1.5: stream pages_strict" in told(capsys, "search", "x", "--explain")[1]
+
+
+def test_a_command_says_in_which_repository_it_was_given(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    below = tmp_path / "my shop" / "src"
+    (tmp_path / "my shop" / ".git").mkdir(parents=True)
+    below.mkdir()
+    monkeypatch.chdir(below)
+    gate.behaviour = lambda _: (200, {"hits": []}, {})
+    told(capsys, "search", "x")
+    assert gate.headers[-1][DIRECTORY_HEADER].endswith("/my%20shop")
+
+
+@pytest.mark.parametrize("width", [60, 100, 140])
+def test_an_id_stays_in_one_piece_on_a_narrow_terminal(
+    width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setattr(
+        output, "Console", lambda: Console(force_terminal=True, width=width, color_system=None)
+    )
+    row = ("2031-05-01T12:00:00", "[a] title " * 12, "01a22cdd-420f-7002-a074-4c148a70b1e1")
+    output.table(("started", "title", "id"), [row, row], empty="", cut="title")
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert [row[0] in line and row[2] in line for line in lines[1:]] == [True, True]
+    assert "[a]" in lines[1]
+
+
+def test_no_option_is_declared_twice():
+    for name in ("up", "search", "write_page", "read_page", "sessions"):
+        command = __import__(f"client.commands.{name}", fromlist=["command"]).command
+        options = [option for parameter in command.params for option in parameter.opts]
+        assert len(options) == len(set(options)), name
+
+
+def test_one_port_for_both_is_refused_before_anything_starts(tmp_path: Path):
+    with pytest.raises(Invalid, match="--probe-port"):
+        config.load({"port": 24_000, "probe_port": 24_000, "data_dir": tmp_path}, {})
+
+
+def test_the_next_step_holds_for_another_directory_and_port_too(
+    home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    def announced(**given: Any) -> str:
+        supervisor._announce(config.load(given), as_json=False)
+        return capsys.readouterr().out
+
+    assert "another terminal: memoryd demo" in announced()
+    said = announced(port=23_456, data_dir=tmp_path / "my data")
+    assert (
+        f"export MEMORYD_URL=http://127.0.0.1:23456 MEMORYD_TOKEN_FILE='{tmp_path}/my data/token'; " in said
+    )
