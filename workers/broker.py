@@ -77,10 +77,17 @@ def set_up(settings: Settings) -> Endpoint:
         endpoint = last
     else:
         endpoint = Endpoint(port=_free_port(), password=secrets.token_urlsafe(32))
+    lay_out(settings, endpoint)
+    return endpoint
+
+
+def lay_out(settings: Settings, endpoint: Endpoint) -> None:
+    """Directory and files that the broker needs to start at `endpoint`, where they are missing: it may have been wiped with
+    its disk. Raises `OSError`."""
+    settings.broker_dir.mkdir(mode=0o700, exist_ok=True)
     record = {"path": endpoint.path, "port": endpoint.port, "password": endpoint.password}
     _write(_endpoint_file(settings), json.dumps(record))
     _write(config_file(settings), configuration(settings, endpoint))
-    return endpoint
 
 
 def read_endpoint(settings: Settings) -> Endpoint | None:

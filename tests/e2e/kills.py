@@ -79,7 +79,7 @@ class Storm:
             wait_until(lambda: self.ledger.in_flight, seconds=10, saying="the load has begun")
             goal = len(self.kills) + count
             while len(self.kills) < goal and not found:
-                settle(self._chance.uniform(0.05, 1.0))
+                settle(self._chance.uniform(0.05, 1.5))
                 found = self._strike()
         if found:
             return found

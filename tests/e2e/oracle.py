@@ -73,6 +73,12 @@ def file_complaints(data_dir: Path) -> list[str]:
         return files(connection, data_dir)
 
 
+def integrity_of(data_dir: Path) -> list[str]:
+    """What SQLite says of a database that nobody writes."""
+    with _reading(data_dir) as connection:
+        return integrity(connection)
+
+
 @contextmanager
 def _reading(data_dir: Path) -> Generator[Any]:
     connection = open_reader(data_dir / "db" / "memory.sqlite")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+from memory_core.clock import SystemClock
 from memory_core.config import Settings
 from memory_core.errors import Unavailable
 from tests.stack.conftest import BrokerStart
@@ -17,6 +18,7 @@ from workers import broker, data_dir
 from workers.beat import ring_all
 from workers.broker_check import check_broker
 from workers.celery_app import make_app, queue_name
+from workers.supervisor.table import table
 
 pytestmark = pytest.mark.stack
 
@@ -59,6 +61,22 @@ def test_a_torn_tail_of_the_broker_file_does_not_stop_its_start(
 
     with redis.Redis.from_url(broker.broker_url(settings)) as client:
         assert client.xlen("m:x:commands") == 1
+
+
+def test_a_broker_whose_directory_was_wiped_is_laid_out_anew_before_its_next_start(
+    settings: Settings,
+) -> None:
+    endpoint = broker.set_up(settings)
+    row = next(row for row in table(settings, endpoint, SystemClock()) if row.name == "broker")
+    before = broker.config_file(settings).read_text()
+    shutil.rmtree(settings.broker_dir)
+
+    assert row.before_start is not None
+    row.before_start()
+
+    assert broker.config_file(settings).read_text() == before
+    assert broker.read_endpoint(settings) == endpoint
+    assert stat.S_IMODE(settings.broker_dir.stat().st_mode) == 0o700
 
 
 @pytest.mark.parametrize("below", ["plain", ".hidden dir/with spaces", "ünïcode \"quoted\" 'x' #1 %41"])

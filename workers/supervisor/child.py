@@ -52,6 +52,7 @@ class Child:
 
     def start(self) -> None:
         """Spawn it. The wrapper must know our pid to see that we did not die meanwhile."""
+        self._prepare()
         parent, now = str(os.getpid()), self._clock.monotonic()
         if self.spec.argv[0] == "-m":
             argv = [sys.executable, "-P", "-m", "workers.tether", parent, *self.spec.argv]
@@ -72,6 +73,19 @@ class Child:
         self._last_sign = now
         self._next_probe = now
         logger.info("%s started", self.spec.name, extra={"action": "child_started", **self._context()})
+
+    def _prepare(self) -> None:
+        if self.spec.before_start is None:
+            return
+        try:
+            self.spec.before_start()
+        except OSError as error:
+            logger.error(
+                "what %s needs to start could not be made: %s",
+                self.spec.name,
+                error.strerror,
+                extra={"action": "child_unprepared", **self._context()},
+            )
 
     def look(self) -> None:
         """Ask for a sign of life, if it is time to."""

@@ -32,6 +32,8 @@ class ChildSpec:
     #: `("-m", module, …)` or `(program, …)`.
     argv: tuple[str, ...]
     probe: Probe
+    #: Called before each start; what it cannot do (`OSError`) is logged, and the child started all the same.
+    before_start: Callable[[], None] | None = None
     #: Least time between two probes, seconds.
     probe_seconds: float = 0.0
     #: Names of rows that must be ready before the first start.

@@ -19,6 +19,7 @@ def table(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) ->
                 name="broker",
                 argv=broker.argv(settings),
                 probe=by_ping(endpoint, clock),
+                before_start=lambda: broker.lay_out(settings, endpoint),
                 probe_seconds=limits.PROBE_SECONDS,
                 stop_rank=3,
                 stop_seconds=5.0,
