@@ -35,7 +35,7 @@ def test_every_event_that_a_hook_kept_is_stored_once_whoever_is_killed(tmp_path:
         wait_until(lambda: is_quiet(memoryd), seconds=20, saying="all is stored")
         stored = stored_events(memoryd.data_dir)
         send(laptop.pids(), signal.SIGTERM)
-        left = sorted(os.listdir(laptop.settings.spool_dir))
+        left = [path.name for path in Path(laptop.settings.spool_dir).iterdir()]
 
     say(f"{len(kept)} hooks ended by themselves, {len(killed)} were killed, {torn} left a draft")
     assert kept
