@@ -9,12 +9,15 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 import click
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from memory_core.domain.recalled import unfenced
+
+#: What is left of the column that gives way.
+_CUT_MIN_CHARS = 12
 
 #: Adds `--json` to a command, as the parameter `as_json`.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
@@ -69,22 +72,29 @@ def table(
         for row in cells:
             click.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
         return
+    if cut is not None:
+        _lines(columns, cells, cut, console.width)
+        return
     drawn = Table(box=None, header_style="bold", pad_edge=False)
     for column in columns:
-        gives_way = cut in (None, column)
-        drawn.add_column(
-            column,
-            overflow="fold" if cut is None else "ellipsis",
-            no_wrap=cut is not None,
-            min_width=None if gives_way else _width(columns.index(column), column, cells),
-        )
+        drawn.add_column(column, overflow="fold")
     for row in cells:
         drawn.add_row(*(escape(cell) for cell in row))
-    console.print(drawn, crop=False)
+    console.print(drawn)
 
 
-def _width(index: int, column: str, cells: list[list[str]]) -> int:
-    return max(cell_len(column), *(cell_len(row[index]) for row in cells))
+def _lines(columns: Sequence[str], cells: list[list[str]], cut: str, width: int) -> None:
+    """One line a row. By hand: rich leaves whole columns out of a table that is too wide; a terminal breaks the line."""
+    widths = [max(cell_len(text) for text in texts) for texts in zip(columns, *cells, strict=True)]
+    index = columns.index(cut)
+    gaps = 2 * (len(columns) - 1)
+    room = max(width - sum(widths) + widths[index] - gaps, _CUT_MIN_CHARS)
+    widths[index] = min(widths[index], room)
+    for row in ([*columns], *cells):
+        if cell_len(row[index]) > room:
+            row[index] = set_cell_size(row[index], room - 1).rstrip() + "…"
+        line = "  ".join(set_cell_size(text, size) for text, size in zip(row, widths, strict=True)).rstrip()
+        click.secho(line, bold=row == [*columns])
 
 
 def shortened(text: str, max_chars: int) -> str:

@@ -130,6 +130,8 @@ def _answer(raw: bytes, status: int, url: str) -> Any:
     if isinstance(nested, dict):
         error = nested
     message = error.get("message") or (nested if isinstance(nested, str) else f"HTTP {status}")
+    if str(message).startswith("scope unknown"):
+        message = f"{message} (--project NAME; search also takes --everywhere)"
     raise ServerError(str(message), code=str(error.get("code", status)), status=status)
 
 

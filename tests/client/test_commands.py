@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.cells import cell_len
 from rich.console import Console
 
 from client import output
@@ -119,11 +120,22 @@ def test_an_id_stays_in_one_piece_on_a_narrow_terminal(
     monkeypatch.setattr(
         output, "Console", lambda: Console(force_terminal=True, width=width, color_system=None)
     )
-    row = ("2031-05-01T12:00:00", "[a] title " * 12, "01a22cdd-420f-7002-a074-4c148a70b1e1")
-    output.table(("started", "title", "id"), [row, row], empty="", cut="title")
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
-    assert [row[0] in line and row[2] in line for line in lines[1:]] == [True, True]
-    assert "[a]" in lines[1]
+    row = ("2031-05-01T12:00:00", "codex", "open", "[a] 題 " * 20, "01a22cdd-420f-7002-a074-4c148a70b1e1")
+    columns = ("started", "agent", "state", "title", "id")
+    output.table(columns, [row, row], empty="", cut="title")
+    head, *lines = re.sub(r"\x1b\[[0-9;]*m", "", capsys.readouterr().out).splitlines()
+    assert head.split() == list(columns)
+    assert [[word for word in row if word in line] for line in lines] == [[*row[:3], row[4]]] * 2
+    assert all("[a]" in line and "…" in line for line in lines)
+    assert all(cell_len(line) <= max(width, 90) for line in lines)
+
+
+def test_a_scope_that_is_unknown_is_answered_with_the_options_that_name_one(
+    gate: Gate, capsys: pytest.CaptureFixture[str]
+):
+    error = {"code": "not_found", "error": "scope unknown: no session is open"}
+    gate.behaviour = lambda _: (404, error, {})
+    assert "--everywhere" in told(capsys, "search", "x")[2]
 
 
 def test_no_option_is_declared_twice():
