@@ -32,7 +32,7 @@ FULL = Sizes(
     rounds=5,
     ingest_seconds=8.0,
     connections=64,
-    burst_requests=40,
+    burst_requests=50,
     bursts=3,
     drain_events=16_000,
     visible_seconds=30.0,
@@ -54,7 +54,7 @@ QUICK = Sizes(
     page_writes=100,
     pages=10_000,
     searches=20,
-    memory_events=20_000,
+    memory_events=50_000,
     idle_seconds=5.0,
     respawns=1,
 )

@@ -32,6 +32,7 @@ from workers.queue.keys import Keys
 
 _DRAIN_SECONDS = 120.0
 _FILL_COMMANDS = 500
+_ADMISSION_SECONDS = 60.0
 
 
 def cpu_seconds(pid: int) -> float:
@@ -95,10 +96,10 @@ class Stack(Running):
             )
             for at in range(0, len(envelopes), _FILL_COMMANDS):
                 part = envelopes[at : at + _FILL_COMMANDS]
-                while part:
-                    part = part[queue.append(part).accepted :]
-                    if part:
-                        time.sleep(0.05)  # the marks of the backlog: wait as a client would
+                deadline = time.monotonic() + _ADMISSION_SECONDS
+                while part := part[queue.append(part).accepted :]:
+                    assert time.monotonic() < deadline, "the queue takes nothing more"
+                    time.sleep(0.05)  # the marks of the backlog: wait as a client would
 
     def wait_quiet(self, seconds: float = _DRAIN_SECONDS) -> None:
         """Drained, and every promised file is in place."""
