@@ -145,6 +145,10 @@ PAGE_TITLE_MAX_CHARS = 200
 TAGS_MAX = 32
 TAG_MAX_CHARS = 64
 FRONT_MATTER_MAX_BYTES = 16 * KIB
+#: Of one page, what is read of its links: text and brackets looked at, other pages that it points to.
+LINKS_READ_MAX_CHARS = 256 * KIB
+LINK_MARKS_MAX = 5_000
+LINKS_MAX = 500
 
 #: Of a file that was changed from outside, what is looked at.
 EXTERNAL_FILE_MAX_BYTES = 4 * MIB

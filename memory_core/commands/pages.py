@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from dataclasses import dataclass
 
 from memory_core import limits
@@ -17,6 +18,7 @@ from memory_core.domain.front_matter import (
     tags_from,
     tier_named,
 )
+from memory_core.domain.links import links_in
 from memory_core.domain.page import (
     PagePath,
     Tier,
@@ -32,12 +34,14 @@ from memory_core.domain.project import Project
 from memory_core.domain.search_words import further_words
 from memory_core.errors import Conflict, CoreError, Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
-from memory_core.store import pages, projects
+from memory_core.store import links, pages, projects
 from memory_core.store.audit import record
 from memory_core.store.outbox import promise_file, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
 from memory_core.wiki.layout import file_of
+
+logger = logging.getLogger(__name__)
 
 _PINNED_FOLDER = "_slots/"
 
@@ -190,7 +194,7 @@ def store_version(
     *,
     found: str | None = None,
 ) -> tuple[bytes, bytes]:
-    """Write a version, its index row and the promise of its file; the ids of page and version.
+    """Write a version, its index row, its links and the promise of its file; the ids of page and version.
 
     `found` is what the file holds by our books (default: what the version before has).
     """
@@ -198,6 +202,7 @@ def store_version(
         page_id, version_id = pages.add_page(tx, project, path, version)
     else:
         page_id, version_id = before.id, pages.supersede(tx, project, before, version)
+    links.replace(tx, project, page_id, link_targets(project, path, version.content[version.body_start :]))
     promise_file(
         tx,
         project.id,
@@ -219,6 +224,27 @@ def store_version(
         },
     )
     return page_id, version_id
+
+
+def link_targets(project: Project, path: PagePath, body: str) -> list[links.LinkTarget]:
+    """Each page that a page's text points to, once, itself left out; at most `LINKS_MAX`."""
+    found: dict[tuple[str, str, str], links.LinkTarget] = {}
+    for link in links_in(body, path):
+        workspace, name = link.workspace or project.workspace, link.project or project.name
+        if (workspace, name) == (project.workspace, project.name):
+            if link.target.key == path.key:
+                continue
+            workspace = name = ""
+        target = links.LinkTarget(path=link.target, workspace=workspace, project=name)
+        found.setdefault((workspace, name, link.target.key), target)
+        if len(found) > limits.LINKS_MAX:
+            found.popitem()
+            logger.warning(
+                "a page points to more pages than are kept; the first ones count",
+                extra={"action": "links_cut", "file": file_of(project, path), "links": limits.LINKS_MAX},
+            )
+            break
+    return list(found.values())
 
 
 # --- the commands --------------------------------------------------------------------------------
@@ -311,6 +337,7 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
     if page is None or project is None:
         return {"path": path.path, "deleted": True, "existed": False}
     pages.tombstone(tx, page)
+    links.drop(tx, page.id)
     promise_file(
         tx,
         project.id,

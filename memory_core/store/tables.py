@@ -231,18 +231,23 @@ page_versions = Table(
 )
 Index(None, page_versions.c.page_id, page_versions.c.seq)
 
+#: What a page's text points to. Whether such a page is there is found when it is asked.
 links = Table(
     "links",
     metadata,
     Column("from_page_id", LargeBinary(16), ForeignKey("pages.id", ondelete="CASCADE"), nullable=False),
-    Column("to_project_id", LargeBinary(16), ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    #: Of the page that points.
+    Column("project_id", LargeBinary(16), ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    #: Names, because a project that is pointed to need not be there; both empty: its own project.
+    Column("to_workspace", Text, nullable=False),
+    Column("to_project", Text, nullable=False),
     Column("to_path_key", Text, nullable=False),
-    Column("to_page_id", LargeBinary(16), ForeignKey("pages.id", ondelete="SET NULL"), nullable=True),
-    PrimaryKeyConstraint("from_page_id", "to_project_id", "to_path_key"),
+    #: As the text spells it.
+    Column("to_path", Text, nullable=False),
+    PrimaryKeyConstraint("from_page_id", "to_workspace", "to_project", "to_path_key"),
     sqlite_with_rowid=False,
 )
-Index(None, links.c.to_page_id)
-Index(None, links.c.to_project_id, links.c.to_path_key)
+Index(None, links.c.to_path_key, links.c.project_id)
 
 #: Files that a commit promised and that are not yet on disk as promised.
 file_outbox = Table(
