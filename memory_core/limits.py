@@ -166,6 +166,13 @@ REQUEST_ARRIVAL_SECONDS = 10.0
 PATIENT_PEEK_BYTES = 32 * KIB
 #: For one request on its thread, slow bodies and slow readers included.
 REQUEST_MAX_SECONDS = 60.0
+#: Threads that may read bodies longer than that at once; the others stay free for short requests.
+LONG_BODY_THREADS = 12
+#: For the rest of a body that nobody wants to read, before its connection is closed.
+UNREAD_BODY_SECONDS = 0.05
+#: An answered connection waits so long, and takes so much, for the other side to close.
+CLOSING_SECONDS = 2.0
+CLOSING_DRAIN_MAX_BYTES = 16 * MIB
 #: How long a token's record is believed; a revoked token works no longer than this.
 TOKEN_CACHE_SECONDS = 3.0
 TOKENS_CACHED_MAX = 1_024

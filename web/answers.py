@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
-import socket
 from collections.abc import Mapping
 from typing import Any
 
@@ -106,23 +104,12 @@ def install(app: Flask) -> None:
         for name, value in error.get_headers():
             if name.lower() not in ("content-type", "content-length"):
                 response.headers[name] = value
-        if status == 413:
-            stop_reading(request.environ)
         return response
 
     @app.errorhandler(Exception)
     def _unexpected(error: Exception) -> Response:
         logger.error("A request failed.", exc_info=error, extra=_about_request("request_failed"))
         return error_answer(CoreError())
-
-
-def stop_reading(environ: Mapping[str, Any]) -> None:
-    """Leave the rest of a body unread. gunicorn would read it to its end before the next request, however
-    long that takes; a `Connection: close` of ours it does not listen to."""
-    connection = environ.get("gunicorn.socket")
-    if connection is not None:
-        with contextlib.suppress(OSError):
-            connection.shutdown(socket.SHUT_RD)
 
 
 def _about_request(action: str) -> dict[str, Any]:

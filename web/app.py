@@ -9,7 +9,7 @@ from flask import Flask
 
 from memory_core.config import Settings, load
 from web import answers, api, auth, handoff, hooks, mcp, metrics
-from web.answers import json_answer, stop_reading
+from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
 from web.mcp_server import make_server
@@ -62,7 +62,6 @@ class Door:
             refusal = self._names.refusal(environ)
             if refusal is not None:
                 status, reason = refusal
-                stop_reading(environ)
                 answer = json_answer({"error": reason, "code": "forbidden_name"}, status)
                 return answer(environ, start_response)
             return self._inner(environ, start_response)

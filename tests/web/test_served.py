@@ -130,6 +130,41 @@ def test_slow_connections_shut_nobody_out_and_end(served: Served, start: bytes) 
             connection.close()
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        b"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 1000000\r\n\r\n{",
+        b"POST /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"POST /hook HTTP/1.1\r\nHost: 127.0.0.1\r\nTOKEN\r\nContent-Length: 1000000\r\n\r\n{",
+        b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET / HT",
+        b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
+        b"GET / HTTP/1.1\r\nX: " + b"a" * (limits.PATIENT_PEEK_BYTES + 1),
+    ],
+    ids=["unwanted body", "unwanted chunks", "long body", "half a second head", "left open", "head without end"],
+)
+def test_no_way_of_being_slow_occupies_the_threads(served: Served, start: bytes) -> None:
+    authorised = start.replace(b"TOKEN", b"Authorization: Bearer " + served.house.token.encode())
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(40)]
+    try:
+        for connection in slow:
+            connection.sendall(authorised)
+        began = time.monotonic()
+        for _ in range(10):
+            assert ask(served, "/api/v1/status")[0] == 200
+        assert time.monotonic() - began < 5
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_a_refusal_is_read_although_its_body_is_sent_to_the_end(served: Served) -> None:
+    body = b"x" * (limits.REQUEST_BODY_MAX_BYTES + 1)
+    head = served.head(
+        "POST", "/hook", Content_Length=str(len(body)), Content_Type="application/json", Connection="close"
+    )
+    assert status_of(served.raw(head + body)) == 413
+
+
 def test_a_request_in_many_pieces_is_put_together(served: Served) -> None:
     body = json.dumps({"session_id": "s", "prompt": "slow but honest"}).encode()
     whole = served.head("POST", "/hook?agent=claude-code", Content_Length=str(len(body))) + body
