@@ -21,7 +21,7 @@ from werkzeug.exceptions import MethodNotAllowed
 from memory_core import limits
 from web.auth import current as current_caller
 from web.auth import needs
-from web.bodies import read_body
+from web.bodies import read_body, without_half_characters
 from web.calls import CALLER
 
 logger = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ def blueprint(mount: Mount) -> Blueprint:
     @routes.post("/mcp")
     @needs("read")
     def _post() -> Response:
-        body = read_body(request)
+        body = without_half_characters(read_body(request))
         environ = _inner_environ(request.environ, body)
         environ[CALLER] = current_caller()
         answer = cast("Response", Response.from_app(mount, environ, buffered=True))

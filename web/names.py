@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+_BRACKETED = re.compile(r"\[([0-9a-f:.]+)\](?::[0-9]*)?")
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
@@ -52,6 +54,7 @@ def _is_foreign_target(target: str, host: str) -> bool:
 
 def _without_port(host: str) -> str:
     if host.startswith("["):
-        return host[1:].partition("]")[0]
+        address = _BRACKETED.fullmatch(host)
+        return address.group(1) if address else host
     name, colon, port = host.rpartition(":")
     return name if colon and port.isdigit() and ":" not in name else host

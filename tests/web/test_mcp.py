@@ -172,7 +172,7 @@ def test_wrong_arguments_are_explained_in_the_result(served: Served, arguments: 
 
 @pytest.mark.parametrize(
     "query",
-    ['"', "'", "(", ")", "a AND", "NOT", "NEAR(", "col:x", "*", "^", "-", "a\x00b", "%" * 900, "(a+)+$", "😀", "", " ", "x" * 999],
+    ['"', "'", "(", ")", "a AND", "NOT", "NEAR(", "col:x", "*", "^", "-", "a\x00b", "%" * 900, "(a+)+$", "😀", "half \ud83d", "", " ", "x" * 999],
     ids=lambda text: repr(text[:10]),
 )  # fmt: skip
 def test_no_query_text_raises(served: Served, query: str) -> None:

@@ -42,6 +42,9 @@ def test_own_names_are_answered(names: Names, host: str) -> None:
         ("127.0.0.1:x", 403),
         ("notlocalhost", 403),
         ("[::2]", 403),
+        ("[::1].evil.test", 403),
+        ("[::1]x:49374", 403),
+        ("[::1", 403),
     ],
 )
 def test_other_names_are_not(names: Names, host: str, status: int) -> None:
