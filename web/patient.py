@@ -28,7 +28,9 @@ _LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,40})[ \t]*\r\n", re.IG
 _OPEN_ENDED = re.compile(rb"\r\n(?:expect|transfer-encoding):", re.IGNORECASE)
 _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
 _TOO_LONG = b"HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
-_BUSY = b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+_BUSY = (
+    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,7 +117,8 @@ class PatientWorker(ThreadWorker):
     def _keepalive_after(self, conn: TConn, keepalive: bool) -> bool:
         """Of a body that nobody read only what lies there is drained: a thread waits for no more of it."""
         deadline = time.monotonic() + limits.UNREAD_BODY_SECONDS
-        return bool(keepalive and conn.parser.finish_body(deadline=deadline))  # pyright: ignore[reportOptionalMemberAccess]
+        parser: Any = conn.parser
+        return bool(keepalive and parser.finish_body(deadline=deadline))
 
     def _close_slowly(self, conn: TConn) -> None:
         """Say that nothing more comes, then wait in the loop until the other side has read that and closes.

@@ -140,7 +140,14 @@ def test_slow_connections_shut_nobody_out_and_end(served: Served, start: bytes) 
         b"GET /nothing HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
         b"GET / HTTP/1.1\r\nX: " + b"a" * (limits.PATIENT_PEEK_BYTES + 1),
     ],
-    ids=["unwanted body", "unwanted chunks", "long body", "half a second head", "left open", "head without end"],
+    ids=[
+        "unwanted body",
+        "unwanted chunks",
+        "long body",
+        "half a second head",
+        "left open",
+        "head without end",
+    ],
 )
 def test_no_way_of_being_slow_occupies_the_threads(served: Served, start: bytes) -> None:
     authorised = start.replace(b"TOKEN", b"Authorization: Bearer " + served.house.token.encode())
