@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import memory_core.agents as agents_package
@@ -11,7 +11,7 @@ from memory_core.agents import AgentClient, client_named
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain.capture import capped
 from memory_core.domain.command import Envelope
-from memory_core.domain.event import HookEvent
+from memory_core.domain.event import HookEvent, ToolCall
 from memory_core.errors import Invalid
 from memory_core.ids import session_id_from
 from memory_core.registry import discover
@@ -19,9 +19,16 @@ from web.auth import Caller
 from web.gate import Gate
 from web.identity import body_hash, canonical, of_client_key, of_event
 
-#: Fields of an event that hold what somebody said or named; the others are our own words and ids.
-_TEXTS = ("title", "body", "cwd", "model", "reason", "transcript_path", "extension", "agent_type")
-_TOOL_TEXTS = ("name", "command", "result")
+
+def _texts_of(kind: type[Any], *, but: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.type in ("str", "str | None") and f.name not in but)
+
+
+#: Whatever a client can put a text into, ids and names of events too: a new field is among them by itself.
+_TEXTS = _texts_of(HookEvent, but=("client", "session_key"))
+_TOOL_TEXTS = _texts_of(ToolCall, but=("family",))
+#: What a client says of itself and of where it is, beside the event.
+_TOLD = ("workspace", "project", "repo_path", "home", "project_strategy", "source")
 _GENERIC = "generic"
 
 
@@ -40,11 +47,12 @@ def envelope_of(
     event = client_of(query).read(payload, query)
     key = query.get("ingest_key")
     command_id = of_client_key(key) if key else of_event(event, received, gate.ids)
+    told = told_of(gate, query)
     command = RecordObservation(
         event=capped(redacted(event, gate)),
-        source=f"{event.client}/{query.get('source') or 'direct'}",
-        project_strategy=query.get("project_strategy") or "basename",
-        **scope_of(gate, query),
+        source=f"{event.client}/{told.pop('source') or 'direct'}",
+        project_strategy=told.pop("project_strategy") or "basename",
+        **told,
     )
     return gate.envelope(
         command,
@@ -83,13 +91,10 @@ def _is_wordy(session_key: str) -> bool:
     )
 
 
-def scope_of(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
-    """Where the client says it is; absent and empty are the same."""
-    names = ("workspace", "project", "repo_path", "home")
-    told: dict[str, str | None] = {name: query.get(name) or None for name in names}
-    if any(told.values()):
-        told = gate.redact(told)
-    return told
+def told_of(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:
+    """What the client says in its query: `_TOLD` without secrets; absent and empty are the same."""
+    told: dict[str, str | None] = {name: query.get(name) or None for name in _TOLD}
+    return gate.redact(told) if any(told.values()) else told
 
 
 def client_of(query: Mapping[str, str]) -> AgentClient:

@@ -30,7 +30,8 @@ secure_scheme_headers: dict[str, str] = {}
 umask = 0o077
 accesslog = None
 errorlog = "-"
-loglevel = "warning"
+# What strangers send is no news, and may be a token in the wrong place.
+loglevel = "error"
 proc_name = "memoryd-web"
 
 

@@ -10,7 +10,7 @@ from memory_core import limits
 from memory_core.commands.handoffs import OfferHandoff
 from memory_core.errors import CoreError, Invalid
 from web.auth import Caller, current, needs
-from web.events import clean_session_key, client_of, scope_of
+from web.events import clean_session_key, client_of, told_of
 from web.gate import Gate
 from web.identity import CommandId
 
@@ -39,13 +39,14 @@ def _offered(gate: Gate, query: dict[str, str], caller: Caller) -> str:
     session_key = query.get("session_id", "").strip()
     if not session_key or len(session_key) > limits.SESSION_KEY_MAX_CHARS:
         raise Invalid("session_id is missing or too long")
-    scope = scope_of(gate, query)
+    told = told_of(gate, query)
+    del told["source"]
     command = OfferHandoff(
         session_id=clean_session_key(session_key, gate.redact),
         agent=client_of(query).name,
         cwd=query.get("cwd") or None,
-        project_strategy=query.get("project_strategy") or "basename",
-        **scope,
+        project_strategy=told.pop("project_strategy") or "basename",
+        **told,
     )
     # A late offer would tie the handoff to a session that went on without it.
     answer = gate.submit(

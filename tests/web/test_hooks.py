@@ -187,6 +187,31 @@ def test_a_secret_and_a_private_part_never_reach_the_stream(house: House) -> Non
     assert b"salary" not in kept
 
 
+@pytest.mark.parametrize(
+    "field",
+    [
+        "session_id", "text", "title", "cwd", "model", "reason", "message_id", "agent_id", "agent_type", "transcript_path",
+        "source_event", "tool.name", "tool.call_id", "tool.command", "tool.result", "tool.paths",
+        "?source", "?project", "?workspace", "?repo_path", "?home", "?project_strategy",
+    ],
+)  # fmt: skip
+def test_no_field_of_an_event_lets_a_secret_through(house: House, field: str) -> None:
+    secret = "ghp_" + uuid.uuid4().hex + "abcd"
+    body: dict[str, Any] = {"session_id": "s", "event": "post-tool-use", "tool": {"name": "Bash"}}
+    url = "/hook?agent=generic"
+    if field.startswith("?"):
+        url += f"&{field[1:]}=/srv/{secret}"
+    elif field.startswith("tool."):
+        name = field.partition(".")[2]
+        body["tool"][name] = [secret] if name == "paths" else secret
+    else:
+        body[field] = secret
+    assert house.post(url, body).status_code == 202
+    kept = house.stream_bytes()
+    assert b"record_observation" in kept
+    assert secret.encode() not in kept
+
+
 def test_a_secret_is_found_although_the_title_would_cut_it(house: House) -> None:
     secret = "ghp_" + uuid.uuid4().hex + "abcd"
     house.post(URL, prompt("w " * 35 + secret))
