@@ -40,10 +40,17 @@ DEFAULT_FOLDER = "notes"
 #: Rendered by memoryd itself or kept for its own files; compared with path keys.
 _RESERVED = re.compile(r"(?:.*/)?_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*")
 #: Names that Windows keeps for devices, with any suffix; a wiki is also checked out there.
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9¹²³]|lpt[0-9¹²³])(?:\..*)?")
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\..*)?")
+#: Characters that Windows takes in no name (a colon would name a hidden stream of the file).
+_NOT_ON_WINDOWS = re.compile('[<>:"|?*]')
+#: What Windows calls `.git` where it makes short names.
+_SHORT_GIT = re.compile(r"git~[0-9]+")
 _DRIVE = re.compile(r"[A-Za-z]:")
-#: Bidirectional overrides and separators: a name that shows as another one.
-_DECEPTIVE = re.compile("[\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff]")
+#: Bidirectional overrides, separators, and characters without width (those apart that some scripts
+#: and emoji need): a name that shows as another one.
+_DECEPTIVE = re.compile(
+    "[\u00ad\u180e\u200b\u200e\u200f\u2028\u2029\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]"
+)
 _HEADING = re.compile(r"^#[ \t]+(.+?)[ \t]*#*[ \t]*$", re.MULTILINE)
 _FENCE = re.compile(r"^(```|~~~).*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _HASH_CHARS = 8
@@ -99,10 +106,14 @@ def _check_part(part: str, path: str) -> None:
         raise Invalid(f"{_shown(path)}: a folder or file name is empty")
     if part.startswith("."):
         raise Invalid(f"{_shown(path)}: names that begin with a dot are hidden or leave the project")
+    if part.startswith("-"):
+        raise Invalid(f"{_shown(path)}: a name that begins with - reads as an option of a program")
+    if (bad := _NOT_ON_WINDOWS.search(part)) is not None:
+        raise Invalid(f"{_shown(path)}: {bad.group()} cannot stand in a file's name on Windows")
     if part != part.strip() or part.endswith("."):
         raise Invalid(f"{_shown(path)}: a name may not begin or end with a space, nor end with a dot")
-    if _DEVICE.fullmatch(name_key(part)):
-        raise Invalid(f"{_shown(path)}: {part} is a device name on Windows; choose another")
+    if _DEVICE.fullmatch(name_key(part)) or _SHORT_GIT.match(name_key(part)):
+        raise Invalid(f"{_shown(path)}: {part} stands for something else on Windows; choose another")
     if len(part.encode()) > limits.PAGE_NAME_MAX_BYTES:
         raise Invalid(f"{_shown(path)}: one name has at most {limits.PAGE_NAME_MAX_BYTES} bytes")
 

@@ -44,7 +44,9 @@ def test_keys_do_not_depend_on_case_or_normal_form(text: str):
 @pytest.mark.parametrize(
     "text",
     ["", " ", "/a", "a//b", "a/", "../a", "a/../b", "a/./b", ".a", "a/.b/c", "a\\b", "C:a", "a\x00b", "a\nb", "con",
-     "nul.txt", "a/aux/b", "a .md/b", "a.md/b.md", "a /b", " /b", "a./b", "\u202egpj.md", "\ud800", "x" * 300, "a/" * 200 + "b"],
+     "nul.txt", "a/aux/b", "a .md/b", "a.md/b.md", "a /b", " /b", "a./b", "\u202egpj.md", "\ud800", "x" * 300, "a/" * 200 + "b",
+     "-rf", "a/--output=b", "git~1/config", "a:b/c", "a/x.md:hidden", "a<b>", "a|b", "a?", "a*", 'a"b', "nul .txt", "CLOCK$",
+     "a\u200bb"],
 )  # fmt: skip
 def test_a_path_that_could_do_harm_is_invalid(text: str):
     with pytest.raises(Invalid):
