@@ -206,7 +206,32 @@ RESULTS_DEFAULT = 10
 RESULTS_MAX = 100
 SNIPPET_TOKENS = 24
 SNIPPET_MAX_CHARS = 240
+#: Of a hit, around what matched: a token can be as long as its page.
+HIT_SNIPPET_MAX_CHARS = 600
+#: One answer of a tool, as JSON text.
 ANSWER_MAX_CHARS = 40_000
+#: One page is counted as read once per principal in this time.
+ACCESS_THROTTLE_SECONDS = 60
+#: Pages come upon are told to the writer together, so often, at most so many in one command.
+ACCESS_FLUSH_SECONDS = 2.0
+ACCESS_PAGES_MAX = 200
+#: What a web process remembers of who came upon what.
+ACCESS_KNOWN_MAX = 20_000
+FEEDBACK_REASON_MAX_CHARS = 500
+#: Pages of a project that are always told: rules, slots, pinned ones.
+CORE_PAGES_MAX = 24
+#: Of one of them, in `memory_briefing`.
+CORE_PAGE_TEXT_MAX_CHARS = 1_500
+#: The project brief at a session's start.
+BRIEF_DEFAULT_CHARS = 4_000
+BRIEF_MIN_CHARS = 500
+BRIEF_MAX_CHARS = 20_000
+BRIEF_RECENT_PAGES = 10
+#: Of one raw observation, in `memory_read_session_observations`.
+OBSERVATION_TEXT_DEFAULT_CHARS = 2_000
+OBSERVATION_TEXT_MAX_CHARS = 8_000
+#: A page's front matter in an answer, as JSON text.
+FRONT_MATTER_SHOWN_MAX_CHARS = 8_000
 
 # --- the client's spool -------------------------------------------------------------------------
 SPOOL_FILES_MAX = 10_000

@@ -2,18 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from memory_core import limits
 from memory_core.domain import recalled
 
-#: Room in an answer beside the text of one page.
-ROOM_CHARS = 4_000
 NOTICE = recalled.NOTICE
+#: Names of fields and the like, which `Room` does not see.
+_FRAME_CHARS = 500
+T = TypeVar("T")
+
+
+class Room:
+    """What is left of one answer, in characters of its JSON text: an agent's context is not to be flooded."""
+
+    def __init__(self, chars: int = limits.ANSWER_MAX_CHARS) -> None:
+        self.chars = chars - _FRAME_CHARS
+
+    def has(self, value: Any) -> bool:
+        return size(value) <= self.chars
+
+    def spend(self, value: Any) -> None:
+        self.chars -= size(value)
+
+    def take(self, value: Any) -> bool:
+        """Whether `value` still fits; it is then counted."""
+        if not self.has(value):
+            return False
+        self.spend(value)
+        return True
+
+    def fitting(self, items: Iterable[T]) -> list[T]:
+        """The first items that still fit; they are counted."""
+        kept: list[T] = []
+        for item in items:
+            if not self.take(item):
+                break
+            kept.append(item)
+        return kept
+
+
+def size(value: Any) -> int:
+    """Characters of a value's JSON text with the comma behind it."""
+    return len(msgspec.json.encode(value).decode()) + 1
 
 
 def trimmed(answer: Mapping[str, Any], shape: type[Any]) -> dict[str, Any]:

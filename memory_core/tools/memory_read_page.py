@@ -20,12 +20,10 @@ from memory_core.recall.search import Question, top_page
 from memory_core.store.pages import StoredPage, page_at, page_titled
 from memory_core.store.transaction import Reading
 from memory_core.tools import Tool, ToolContext, tools
-from memory_core.tools._answers import ROOM_CHARS
+from memory_core.tools._answers import Room
 from memory_core.tools._schema import ProjectName, Workspace, described
 from memory_core.tools._scope import asker
 from memory_core.wiki import front_matter
-
-_BODY_MAX_CHARS = limits.ANSWER_MAX_CHARS - ROOM_CHARS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,6 +57,8 @@ class Answer:
     date: str
     tags: list[str] = field(default_factory=list[str])
     expires_at: str | None = None
+    #: How many values of the front matter are too long to be shown; absent: none.
+    frontmatter_left_out: int | None = None
     #: Where to go on, if the page is longer than one answer.
     next_offset: int | None = None
 
@@ -107,15 +107,12 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
 
 def _answer(page: StoredPage, project: Project, offset: int) -> Mapping[str, Any]:
     date = rfc3339(page.updated_at)
-    body = page.body
-    end = offset + _BODY_MAX_CHARS
-    return {
+    shown, left_out = _front_matter(page)
+    answer: dict[str, Any] = {
         "path": page.path,
         "title": recalled.escape(page.title),
-        "body": recalled.fence(
-            body[offset:end], f"page {project.workspace}/{project.name}/{page.path}, version of {date}"
-        ),
-        "frontmatter": _plain(page),
+        "frontmatter": shown,
+        "frontmatter_left_out": left_out or None,
         "workspace": project.workspace,
         "project": project.name,
         "page_id": id_text(page.id),
@@ -126,16 +123,34 @@ def _answer(page: StoredPage, project: Project, offset: int) -> Mapping[str, Any
         "date": date,
         "tags": list(page.tags),
         "expires_at": rfc3339(page.expires_at) if page.expires_at is not None else None,
-        "next_offset": end if end < len(body) else None,
     }
+    room = Room()
+    room.spend(answer)
+    source = f"page {project.workspace}/{project.name}/{page.path}, version of {date}"
+    body, end = _part(page.body, offset, source, room)
+    return {**answer, "body": body, "next_offset": end if end < len(page.body) else None}
 
 
-def _plain(page: StoredPage) -> dict[str, Any]:
+def _part(text: str, offset: int, source: str, room: Room) -> tuple[str, int]:
+    """As much of the text as the answer has room for, fenced, and where it ends. Escapes make JSON longer than its text."""
+    length = room.chars
+    while True:
+        fenced = recalled.fence(text[offset : offset + length], source)
+        if room.has(fenced) or length <= 1:
+            return fenced, min(offset + length, len(text))
+        length = length * 3 // 4
+
+
+def _front_matter(page: StoredPage) -> tuple[dict[str, Any], int]:
+    """Its values as JSON has them, and how many were left out because there are too many or they are too long."""
     values = front_matter.read(page.content).values
     try:
-        return msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str), type=dict[str, Any])
+        plain = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str), type=dict[str, Any])
     except (TypeError, ValueError, msgspec.MsgspecError):
-        return {}
+        return {}, len(values)
+    room = Room(limits.FRONT_MATTER_SHOWN_MAX_CHARS)
+    shown = {name: value for name, value in plain.items() if room.take({name: value})}
+    return shown, len(plain) - len(shown)
 
 
 tools.add("memory_read_page")(

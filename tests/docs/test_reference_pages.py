@@ -14,7 +14,7 @@ import memory_core.agents
 import memory_core.tools
 from memory_core.config import Settings
 from memory_core.registry import discover
-from memory_core.store import tables
+from memory_core.store.every_table import metadata
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,7 +29,7 @@ def test_every_setting_has_a_heading_and_every_heading_a_setting():
 
 
 def test_every_table_has_a_heading_in_the_data_model():
-    assert headings("data-model.md", 3) == set(tables.metadata.tables)
+    assert headings("data-model.md", 3) == set(metadata.tables)
 
 
 def test_every_tool_has_a_heading():

@@ -17,7 +17,7 @@ from memory_core.clock import FakeClock
 from memory_core.errors import SchemaTooNew, Unavailable
 from memory_core.store import driver, fulltext, migrate, schema
 from memory_core.store.database import Database, create_database, open_writer
-from memory_core.store.tables import metadata
+from memory_core.store.every_table import metadata
 from tests.store.databases import new_database
 
 SCRIPTS = migrate._SCRIPTS

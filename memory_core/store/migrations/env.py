@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-from memory_core.store.tables import metadata
+from memory_core.store.every_table import metadata
 
 #: Objects that full-text search keeps for itself, or that Alembic has no words for (`memory_core.store.fulltext`).
 _FOREIGN = ("pages_fts", "observations_fts", "observations_text")

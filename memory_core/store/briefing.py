@@ -1,0 +1,139 @@
+"""Questions about a project as a whole: what went on, which pages always count, which other projects it is tied to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import and_, bindparam, func, or_, select
+
+from memory_core.store.statement import Row, Statement
+from memory_core.store.tables import (
+    links,
+    observations,
+    page_versions,
+    pages,
+    projects,
+    sessions,
+    workspaces,
+)
+from memory_core.store.transaction import Reading
+
+_IS_LIVE = and_(
+    pages.c.project_id == bindparam("project_id"),
+    pages.c.tombstoned_at.is_(None),
+    or_(pages.c.expires_at.is_(None), pages.c.expires_at > bindparam("now")),
+)
+_TOTALS = Statement(
+    select(
+        func.count().label("sessions"),
+        func.count().filter(sessions.c.ended_at.is_(None)).label("sessions_open"),
+        func.coalesce(func.sum(sessions.c.observation_count), 0).label("observations"),
+        func.max(sessions.c.last_event_at).label("last_at"),
+    ).where(sessions.c.project_id == bindparam("project_id"))
+)
+_SESSIONS_SINCE = Statement(
+    select(func.count().label("count")).where(
+        sessions.c.project_id == bindparam("project_id"), sessions.c.last_event_at >= bindparam("since")
+    )
+)
+# Over the sessions, of which there is an index by project and time; observations have none.
+_OBSERVATIONS_SINCE = Statement(
+    select(func.count().label("count"))
+    .join_from(sessions, observations, observations.c.session_id == sessions.c.id)
+    .where(
+        sessions.c.project_id == bindparam("project_id"),
+        sessions.c.last_event_at >= bindparam("since"),
+        observations.c.recorded_at >= bindparam("since"),
+    )
+)
+_PAGES_SINCE = Statement(
+    select(func.count().label("count")).where(_IS_LIVE, pages.c.updated_at >= bindparam("since"))
+)
+
+
+def _is_in(folder: str) -> Any:
+    # The character behind "/" ends the range; LIKE would read "_" as any character.
+    return and_(pages.c.path_key >= f"{folder}/", pages.c.path_key < f"{folder}0")
+
+
+_CORE = Statement(
+    select(
+        pages.c.path,
+        pages.c.pinned,
+        pages.c.updated_at,
+        page_versions.c.title,
+        page_versions.c.kind,
+        func.substr(
+            page_versions.c.content, page_versions.c.body_start + 1, bindparam("max_chars")
+        ).label("text"),
+        (func.length(page_versions.c.content) - page_versions.c.body_start).label("chars"),
+    )
+    .join_from(pages, page_versions, page_versions.c.id == pages.c.version_id)
+    .where(_IS_LIVE, or_(pages.c.pinned == 1, _is_in("_rules"), _is_in("_slots")))
+    .order_by(pages.c.pinned.desc(), pages.c.path_key)
+    .limit(bindparam("limit"))
+)
+_NAMES = (workspaces.c.name.label("workspace"), projects.c.name.label("project"), func.count().label("links"))
+_FROM_PAGE = pages.c.id == links.c.from_page_id
+_DEPENDENTS = Statement(
+    select(*_NAMES)
+    .join_from(links, pages, _FROM_PAGE)
+    .join(projects, projects.c.id == pages.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(
+        links.c.to_project_id == bindparam("project_id"),
+        pages.c.project_id != bindparam("project_id"),
+        pages.c.tombstoned_at.is_(None),
+    )
+    .group_by(projects.c.id)
+    .order_by(func.count().desc(), workspaces.c.name, projects.c.name)
+    .limit(bindparam("limit"))
+)
+_DEPENDENCIES = Statement(
+    select(*_NAMES)
+    .join_from(links, pages, _FROM_PAGE)
+    .join(projects, projects.c.id == links.c.to_project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(
+        pages.c.project_id == bindparam("project_id"),
+        links.c.to_project_id != bindparam("project_id"),
+        pages.c.tombstoned_at.is_(None),
+    )
+    .group_by(projects.c.id)
+    .order_by(func.count().desc(), workspaces.c.name, projects.c.name)
+    .limit(bindparam("limit"))
+)
+
+
+def totals(read: Reading, project_id: bytes) -> Row:
+    """`sessions`, `sessions_open`, `observations` and `last_at` (NULL: nothing yet) of a project."""
+    return read.rows(_TOTALS, project_id=project_id)[0]
+
+
+def activity(read: Reading, project_id: bytes, *, since: int, now: int) -> dict[str, int]:
+    """`sessions`, `observations` and `pages_updated` since a time, UTC microseconds."""
+
+    def count(statement: Statement, **more: int) -> int:
+        return read.rows(statement, project_id=project_id, since=since, **more)[0]["count"]
+
+    return {
+        "sessions": count(_SESSIONS_SINCE),
+        "observations": count(_OBSERVATIONS_SINCE),
+        "pages_updated": count(_PAGES_SINCE, now=now),
+    }
+
+
+def core_pages(read: Reading, project_id: bytes, *, now: int, limit: int, max_chars: int) -> list[Row]:
+    """Pinned pages first, then rules and slots, by path: path, pinned, updated_at, title, kind, text (the first
+    `max_chars` characters) and chars (how long the text is)."""
+    return read.rows(_CORE, project_id=project_id, now=now, limit=limit, max_chars=max_chars)
+
+
+def dependents(read: Reading, project_id: bytes, *, limit: int) -> list[Row]:
+    """Other projects whose pages link to this one: workspace, project, links; the most first."""
+    return read.rows(_DEPENDENTS, project_id=project_id, limit=limit)
+
+
+def dependencies(read: Reading, project_id: bytes, *, limit: int) -> list[Row]:
+    """Other projects that pages of this one link to: workspace, project, links; the most first."""
+    return read.rows(_DEPENDENCIES, project_id=project_id, limit=limit)
