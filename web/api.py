@@ -125,6 +125,7 @@ def _context(parts: Parts) -> CallContext:
         gate=parts.gate,
         database=parts.database,
         vitals=parts.vitals,
+        accesses=parts.accesses,
         caller=current(),
         environ=request.environ,
     )

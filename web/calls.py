@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
@@ -10,6 +10,7 @@ from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.ids import session_id_from
 from memory_core.store.database import Database
+from web.accesses import Accesses
 from web.auth import Caller
 from web.events import clean_session_key
 from web.gate import Gate
@@ -33,11 +34,19 @@ class CallContext:
     """One call's context; fulfils `memory_core.tools.ToolContext`."""
 
     def __init__(
-        self, *, gate: Gate, database: Database, vitals: Vitals, caller: Caller, environ: Mapping[str, Any]
+        self,
+        *,
+        gate: Gate,
+        database: Database,
+        vitals: Vitals,
+        accesses: Accesses,
+        caller: Caller,
+        environ: Mapping[str, Any],
     ) -> None:
         self._gate = gate
         self._database = database
         self._vitals = vitals
+        self._accesses = accesses
         self._caller = caller
         self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
         self._directory = str(environ.get(_DIRECTORY_HEADER, ""))
@@ -73,6 +82,9 @@ class CallContext:
 
     def submit(self, command: object) -> Mapping[str, Any]:
         return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)
+
+    def came_upon(self, page_ids: Sequence[bytes]) -> None:
+        self._accesses.note(self._caller, page_ids)
 
     def vitals(self) -> Mapping[str, Any]:
         return self._vitals.read()

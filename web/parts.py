@@ -19,6 +19,7 @@ from memory_core.store.install import marked_install, read_install
 from memory_core.store.principals import token_by_public_id
 from memory_core.tools import call_tool
 from web import events, readiness
+from web.accesses import Accesses
 from web.auth import Caller, TokenRecord, Tokens, file_token
 from web.calls import CALLER, CallContext
 from web.catalog import ToolEntry, load_catalog
@@ -46,13 +47,19 @@ class Parts:
     meters: Meters
     disk: DiskGauge
     vitals: Vitals
+    accesses: Accesses
     catalog: Mapping[str, ToolEntry]
 
     def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool for the caller that the route left in `environ`. Raises the errors of `memory_core.errors`."""
         caller: Caller = environ[CALLER]
         context = CallContext(
-            gate=self.gate, database=self.database, vitals=self.vitals, caller=caller, environ=environ
+            gate=self.gate,
+            database=self.database,
+            vitals=self.vitals,
+            accesses=self.accesses,
+            caller=caller,
+            environ=environ,
         )
         begun = self.clock.monotonic()
         try:
@@ -68,6 +75,7 @@ class Parts:
 
     def stop(self) -> None:
         self.probes.stop()
+        self.accesses.stop()
         self.line.close()
 
 
@@ -119,6 +127,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         vitals=Vitals(
             settings=settings, clock=clock, line=line, disk=disk, database=database, version=own_version()
         ),
+        accesses=Accesses(gate, clock),
         catalog=load_catalog(),
     )
 

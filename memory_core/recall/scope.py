@@ -8,6 +8,7 @@ from memory_core.domain import place
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid, NotFound
 from memory_core.store import projects, sessions
+from memory_core.store.statement import Row
 from memory_core.store.transaction import Reading
 
 _CANDIDATES_SHOWN = 10
@@ -30,29 +31,25 @@ def project_for(reading: Reading, asker: Asker, workspace: str | None, project: 
     Raises `NotFound`: there is no such project, or the scope is unknown; with the candidates.
     """
     if workspace or project:
-        return _named(reading, workspace, project)
-    if asker.session_id is not None:
-        row = sessions.one(reading, asker.session_id)
-        if row is not None:
-            return _by_id(reading, row["project_id"])
-    if (around := _around(reading, asker.directory)) is not None:
-        return around
+        return _named(reading, asker, workspace, project)
     open_ones = sessions.open_projects(reading, owner=asker.principal, limit=_CANDIDATES_SHOWN)
-    if len(open_ones) == 1:
-        return _by_id(reading, open_ones[0]["project_id"])
-    raise _unknown(reading, [f"{row['workspace']}/{row['project']}" for row in open_ones])
+    current = _current(reading, asker, open_ones)
+    if current is None:
+        raise _unknown(reading, [f"{row['workspace']}/{row['project']}" for row in open_ones])
+    return current
 
 
 def names_for_write(
     reading: Reading, asker: Asker, workspace: str | None, project: str | None
 ) -> tuple[str, str]:
-    """Names of workspace and project to write to. A named project need not be there yet; without names as `project_for`."""
+    """Names of workspace and project to write to. A named project need not be there yet: without a workspace it is then one of
+    the workspace that is worked in, else of the default one. Without names as `project_for`."""
     if project:
         name = _project_name(project)
         if workspace:
             return _workspace_name(workspace), name
-        known = projects.by_name(reading, name)
-        return (known[0]["workspace"] if known else place.DEFAULT_WORKSPACE), name
+        known, active = _alone(reading, asker, name)
+        return (known["workspace"] if known is not None else active), name
     found = project_for(reading, asker, workspace, project)
     return found.workspace, found.name
 
@@ -63,18 +60,50 @@ def global_project(reading: Reading) -> Project | None:
     return None if row is None else Project.from_row(row)
 
 
-def _named(reading: Reading, workspace: str | None, project: str | None) -> Project:
+def _current(reading: Reading, asker: Asker, open_ones: list[Row]) -> Project | None:
+    if asker.session_id is not None:
+        row = sessions.one(reading, asker.session_id)
+        if row is not None:
+            return _by_id(reading, row["project_id"])
+    if (around := _around(reading, asker.directory)) is not None:
+        return around
+    return _by_id(reading, open_ones[0]["project_id"]) if len(open_ones) == 1 else None
+
+
+def _alone(reading: Reading, asker: Asker, name: str) -> tuple[Row | None, str]:
+    """The project that a name without a workspace means (None: there is none), and the workspace that is worked in.
+
+    That workspace's project comes first, then the default one's, then the only one elsewhere; of several elsewhere
+    none is guessed (`NotFound`).
+    """
+    # Two are enough to tell whether there is one.
+    open_ones = sessions.open_projects(reading, owner=asker.principal, limit=2)
+    current = _current(reading, asker, open_ones)
+    active = place.DEFAULT_WORKSPACE if current is None else current.workspace
+    for workspace in dict.fromkeys((active, place.DEFAULT_WORKSPACE)):
+        row = projects.named(reading, workspace, name)
+        if row is not None:
+            return row, active
+    elsewhere = projects.by_name(reading, name, limit=_CANDIDATES_SHOWN + 1)
+    if len(elsewhere) > 1:
+        names = _listed([f"{row['workspace']}/{row['name']}" for row in elsewhere])
+        raise NotFound(
+            f"scope unknown: several workspaces have a project {name!r}: {names}; name workspace too"
+        )
+    return (elsewhere[0] if elsewhere else None), active
+
+
+def _named(reading: Reading, asker: Asker, workspace: str | None, project: str | None) -> Project:
     if not project:
         raise Invalid("workspace alone names no project: give project too, or neither")
     name = _project_name(project)
     if workspace:
         row = projects.named(reading, _workspace_name(workspace), name)
     else:
-        rows = projects.by_name(reading, name, limit=1)
-        row = rows[0] if rows else None
+        row, _ = _alone(reading, asker, name)
     if row is not None:
         return Project.from_row(row)
-    wanted = f"{workspace}/{project}" if workspace else project
+    wanted = f"{_workspace_name(workspace)}/{name}" if workspace else name
     raise NotFound(f"there is no project {wanted!r}; there are: {_listed(_all_names(reading))}")
 
 

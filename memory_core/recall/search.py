@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +24,9 @@ logger = logging.getLogger(__name__)
 #: A page that shares only common words with a question is no answer to it: of the relaxed hits, those
 #: below this share of the best one are left out.
 _RELAXED_SHARE = 0.3
+_MARK, _UNMARK = "<mark>", "</mark>"
+#: A mark that a cut went through.
+_HALF_MARK = re.compile("^[/a-z]{0,5}>|</?[a-z]{0,4}$")
 _HINT = "the query holds no word to look for; use letters or digits"
 
 
@@ -102,7 +106,6 @@ def search(reading: Reading, question: Question) -> Found:
     found.hits = _hits(reading, question, best)
     if not found.hits:
         found.raw_hits = _raw(reading, question, query, limit, found)
-    _bound(found)
     return found
 
 
@@ -175,7 +178,9 @@ def _hit(row: Any, candidate: _Candidate, question: Question) -> Hit:
         workspace=row["workspace"],
         kind=row["kind"],
         score=round(candidate.score, 6),
-        snippet=fenced(row["snippet"], f"{row['workspace']}/{row['project']}/{row['path']}, {date}"),
+        snippet=fenced(
+            _around_match(row["snippet"]), f"{row['workspace']}/{row['project']}/{row['path']}, {date}"
+        ),
         score_details={"stream": candidate.stream, "bm25": round(-candidate.score, 6), "tier": row["tier"]}
         if question.explain
         else None,
@@ -221,8 +226,19 @@ def _raw_hit(row: Any) -> RawHit:
         project=row["project"],
         workspace=row["workspace"],
         score=round(-row["rank"], 6),
-        snippet=fenced(row["snippet"], f"session {session}, {row['kind']}, {date}"),
+        snippet=fenced(_around_match(row["snippet"]), f"session {session}, {row['kind']}, {date}"),
     )
+
+
+def _around_match(snippet: str) -> str:
+    """A snippet in at most `HIT_SNIPPET_MAX_CHARS`: it is counted in words, and a word can be as long as its page."""
+    most = limits.HIT_SNIPPET_MAX_CHARS
+    if len(snippet) <= most:
+        return snippet
+    begin = max(snippet.find(_MARK) - most // 3, 0)
+    part = _HALF_MARK.sub("", snippet[begin : begin + most - len(_UNMARK) - 2])
+    end = _UNMARK if part.count(_MARK) > part.count(_UNMARK) else ""
+    return f"{'…' if begin else ''}{part}{end}…"
 
 
 def fenced(text: str, source: str) -> str:
@@ -232,19 +248,3 @@ def fenced(text: str, source: str) -> str:
 
 def _numbers(question: Question) -> list[int] | None:
     return None if question.projects is None else [project.number for project in question.projects]
-
-
-def _bound(found: Found) -> None:
-    """Leave the last hits out where the whole answer would grow too long."""
-    left = limits.ANSWER_MAX_CHARS - 2_000
-    for hits in (found.hits, found.raw_hits):
-        kept = 0
-        for hit in hits:
-            left -= len(hit.snippet) + len(hit.title) + 400
-            if left < 0:
-                found.hint = (
-                    "the answer was cut to its size limit; ask with a smaller limit or a narrower query"
-                )
-                break
-            kept += 1
-        del hits[kept:]

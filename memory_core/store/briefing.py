@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
+from memory_core.domain.project import Project
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import (
     links,
@@ -63,9 +64,9 @@ _CORE = Statement(
         pages.c.updated_at,
         page_versions.c.title,
         page_versions.c.kind,
-        func.substr(
-            page_versions.c.content, page_versions.c.body_start + 1, bindparam("max_chars")
-        ).label("text"),
+        func.substr(page_versions.c.content, page_versions.c.body_start + 1, bindparam("max_chars")).label(
+            "text"
+        ),
         (func.length(page_versions.c.content) - page_versions.c.body_start).label("chars"),
     )
     .join_from(pages, page_versions, page_versions.c.id == pages.c.version_id)
@@ -73,34 +74,33 @@ _CORE = Statement(
     .order_by(pages.c.pinned.desc(), pages.c.path_key)
     .limit(bindparam("limit"))
 )
-_NAMES = (workspaces.c.name.label("workspace"), projects.c.name.label("project"), func.count().label("links"))
-_FROM_PAGE = pages.c.id == links.c.from_page_id
+_COUNT = func.count().label("links")
 _DEPENDENTS = Statement(
-    select(*_NAMES)
-    .join_from(links, pages, _FROM_PAGE)
-    .join(projects, projects.c.id == pages.c.project_id)
+    select(workspaces.c.name.label("workspace"), projects.c.name.label("project"), _COUNT)
+    .join_from(links, pages, pages.c.id == links.c.from_page_id)
+    .join(projects, projects.c.id == links.c.project_id)
     .join(workspaces, workspaces.c.id == projects.c.workspace_id)
     .where(
-        links.c.to_project_id == bindparam("project_id"),
-        pages.c.project_id != bindparam("project_id"),
+        links.c.to_workspace == bindparam("workspace"),
+        links.c.to_project == bindparam("project"),
+        links.c.project_id != bindparam("project_id"),
         pages.c.tombstoned_at.is_(None),
     )
     .group_by(projects.c.id)
-    .order_by(func.count().desc(), workspaces.c.name, projects.c.name)
+    .order_by(_COUNT.desc(), workspaces.c.name, projects.c.name)
     .limit(bindparam("limit"))
 )
 _DEPENDENCIES = Statement(
-    select(*_NAMES)
-    .join_from(links, pages, _FROM_PAGE)
-    .join(projects, projects.c.id == links.c.to_project_id)
-    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    select(links.c.to_workspace.label("workspace"), links.c.to_project.label("project"), _COUNT)
+    .join_from(links, pages, pages.c.id == links.c.from_page_id)
     .where(
-        pages.c.project_id == bindparam("project_id"),
-        links.c.to_project_id != bindparam("project_id"),
+        links.c.project_id == bindparam("project_id"),
+        links.c.to_project != "",
+        or_(links.c.to_project != bindparam("project"), links.c.to_workspace != bindparam("workspace")),
         pages.c.tombstoned_at.is_(None),
     )
-    .group_by(projects.c.id)
-    .order_by(func.count().desc(), workspaces.c.name, projects.c.name)
+    .group_by(links.c.to_workspace, links.c.to_project)
+    .order_by(_COUNT.desc(), links.c.to_workspace, links.c.to_project)
     .limit(bindparam("limit"))
 )
 
@@ -129,11 +129,17 @@ def core_pages(read: Reading, project_id: bytes, *, now: int, limit: int, max_ch
     return read.rows(_CORE, project_id=project_id, now=now, limit=limit, max_chars=max_chars)
 
 
-def dependents(read: Reading, project_id: bytes, *, limit: int) -> list[Row]:
+def dependents(read: Reading, project: Project, *, limit: int) -> list[Row]:
     """Other projects whose pages link to this one: workspace, project, links; the most first."""
-    return read.rows(_DEPENDENTS, project_id=project_id, limit=limit)
+    return _tied(read, _DEPENDENTS, project, limit)
 
 
-def dependencies(read: Reading, project_id: bytes, *, limit: int) -> list[Row]:
-    """Other projects that pages of this one link to: workspace, project, links; the most first."""
-    return read.rows(_DEPENDENCIES, project_id=project_id, limit=limit)
+def dependencies(read: Reading, project: Project, *, limit: int) -> list[Row]:
+    """Other projects that pages of this one link to, there or not: workspace, project, links; the most first."""
+    return _tied(read, _DEPENDENCIES, project, limit)
+
+
+def _tied(read: Reading, statement: Statement, project: Project, limit: int) -> list[Row]:
+    return read.rows(
+        statement, project_id=project.id, project=project.name, workspace=project.workspace, limit=limit
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, insert, select
+from sqlalchemy import bindparam, insert, or_, select
 
 from memory_core.domain.feedback import FLAGS, Signal
 from memory_core.store.pages import StoredPage
@@ -32,7 +32,7 @@ _FLAGGED = Statement(
     .join(page_versions, page_versions.c.id == pages.c.version_id)
     .where(
         _f.project_id == bindparam("project_id"),
-        _f.signal.in_([str(signal) for signal in sorted(FLAGS)]),
+        or_(*(_f.signal == str(signal) for signal in sorted(FLAGS))),
         pages.c.tombstoned_at.is_(None),
     )
     .order_by(_f.created_at.desc(), _f.id.desc())

@@ -3,7 +3,7 @@ writes by submitting a command; it knows neither HTTP nor the queue."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -41,6 +41,10 @@ class ToolContext(Protocol):
     def submit(self, command: object) -> Mapping[str, Any]:
         """Redact, append and wait for a command: its answer, or `{"status": "pending", "command_id": …}`
         when the wait is over first. Raises the error that a refusal stands for, `Unavailable`, `OutcomeUnknown`."""
+        ...
+
+    def came_upon(self, page_ids: Sequence[bytes]) -> None:
+        """These pages are shown as hits: they count as read by the one who asks. Returns at once and never fails."""
         ...
 
     def vitals(self) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -42,7 +42,7 @@ def read_arguments(tool: Tool, given: Mapping[str, Any]) -> Any:
     try:
         return msgspec.convert(prepared, type=tool.arguments, strict=False)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{tool.name}: {_reworded(str(error))}") from error
+        raise Invalid(f"{tool.name}: {_reworded(str(error), hints)}") from error
 
 
 def _unknown(tool: Tool, name: str, known: list[str]) -> str:
@@ -55,10 +55,21 @@ def _takes(known: list[str]) -> str:
     return f"it takes: {', '.join(known)}" if known else "it takes no arguments"
 
 
-def _reworded(message: str) -> str:
+def _reworded(message: str, hints: Mapping[str, Any]) -> str:
     place = _PLACE.search(message)
     text = _PLACE.sub("", message).replace("`", "").replace("Expected", "expected")
-    return f"{place.group(1)}: {text}" if place and place.group(1) else text
+    if place is None or not place.group(1):
+        return text
+    if "enum value" in text and (allowed := _allowed(hints.get(place.group(1)))):
+        text = f"it is one of: {', '.join(allowed)}"
+    return f"{place.group(1)}: {text}"
+
+
+def _allowed(hint: Any) -> tuple[str, ...]:
+    """The values of a `Literal`."""
+    if get_origin(hint) is Literal:
+        return tuple(map(str, get_args(hint)))
+    return next((found for part in get_args(hint) if (found := _allowed(part))), ())
 
 
 def _is_list(hint: Any) -> bool:

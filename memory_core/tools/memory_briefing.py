@@ -144,20 +144,16 @@ def _facts(reading: Reading, project: Project, *, now: int, principal: str) -> d
         "activity_30d": _activity(reading, project, days=30, now=now),
         "pending_handoff_count": waiting["open"] + waiting["offered"],
         "last_observation_at": None if totals["last_at"] is None else rfc3339(totals["last_at"]),
-        "cross_project_dependents": _neighbours(
-            briefing.dependents(reading, project.id, limit=_NEIGHBOURS_MAX)
-        ),
+        "cross_project_dependents": _neighbours(briefing.dependents(reading, project, limit=_NEIGHBOURS_MAX)),
         "cross_project_dependencies": _neighbours(
-            briefing.dependencies(reading, project.id, limit=_NEIGHBOURS_MAX)
+            briefing.dependencies(reading, project, limit=_NEIGHBOURS_MAX)
         ),
         "notice": NOTICE,
     }
 
 
 def _activity(reading: Reading, project: Project, *, days: int, now: int) -> Activity:
-    return Activity(
-        days=days, **briefing.activity(reading, project.id, since=now - days * _DAY_US, now=now)
-    )
+    return Activity(days=days, **briefing.activity(reading, project.id, since=now - days * _DAY_US, now=now))
 
 
 def _neighbours(rows: Sequence[Mapping[str, Any]]) -> list[Neighbour]:
@@ -169,9 +165,7 @@ def _core(reading: Reading, project: Project, *, now: int) -> list[CorePage]:
     most = limits.CORE_PAGE_TEXT_MAX_CHARS
     room = Room(_TEXTS_CHARS)
     found: list[CorePage] = []
-    for row in briefing.core_pages(
-        reading, project.id, now=now, limit=limits.CORE_PAGES_MAX, max_chars=most
-    ):
+    for row in briefing.core_pages(reading, project.id, now=now, limit=limits.CORE_PAGES_MAX, max_chars=most):
         date = rfc3339(row["updated_at"])
         source = f"page {project.workspace}/{project.name}/{row['path']}, version of {date}"
         text = recalled.fence(row["text"], source, with_notice=False)

@@ -9,15 +9,17 @@ from typing import Annotated, Any
 from memory_core import limits
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid
+from memory_core.ids import id_bytes
 from memory_core.recall.scope import global_project, project_for
-from memory_core.recall.search import Hit, Question, RawHit, search
+from memory_core.recall.search import Found, Hit, Question, RawHit, search
 from memory_core.store.transaction import Reading
 from memory_core.tools import Tool, ToolContext, tools
-from memory_core.tools._answers import NOTICE, clamped
+from memory_core.tools._answers import NOTICE, Room, clamped
 from memory_core.tools._schema import Limit, ProjectName, Workspace, described
 from memory_core.tools._scope import asker
 
 _SCOPES_MAX = 25
+_CUT = "the answer was cut to its size limit; ask with a smaller limit or a narrower query"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +73,29 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
         )
         found = search(reading, question)
         shared = _shared(reading, question) if _is_default_scope(arguments) else []
-    return {
-        "hits": found.hits,
-        "raw_hits": found.raw_hits,
-        "global_scope_hits": shared,
+    return _bounded(found, shared, arguments, context)
+
+
+def _bounded(
+    found: Found, shared: list[Hit], arguments: Arguments, context: ToolContext
+) -> Mapping[str, Any]:
+    """The answer with the hits that it has room for, which count as come upon."""
+    facts = {
         "streams_active": found.streams_active,
         "streams_failed": found.streams_failed,
         "terms": found.terms if arguments.explain else [],
-        "hint": found.hint,
         "notice": NOTICE,
+        "hint": found.hint,
     }
+    room = Room()
+    room.spend((facts, _CUT))
+    # Three at most, and what holds everywhere is easily crowded out.
+    everywhere = room.fitting(shared)
+    hits, raw_hits = room.fitting(found.hits), room.fitting(found.raw_hits)
+    if len(hits) < len(found.hits) or len(raw_hits) < len(found.raw_hits):
+        facts["hint"] = _CUT
+    context.came_upon([id_bytes(hit.id) for hit in (*hits, *everywhere)])
+    return {**facts, "hits": hits, "raw_hits": raw_hits, "global_scope_hits": everywhere}
 
 
 def _check(arguments: Arguments) -> None:

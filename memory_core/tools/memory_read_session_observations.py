@@ -99,7 +99,9 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
     room.spend({"session": told, "notice": NOTICE})
     shown: list[Observation] = []
     for row in rows[:limit]:
-        found = _fitting(row, told.id, max_chars, room) if not shown else _observation(row, told.id, max_chars)
+        found = (
+            _fitting(row, told.id, max_chars, room) if not shown else _observation(row, told.id, max_chars)
+        )
         if not room.take(found):
             break
         shown.append(found)
@@ -158,9 +160,7 @@ def _observation(row: Mapping[str, Any], session: str, max_chars: int) -> Observ
         speaker=row["speaker"],
         title=recalled.escape(row["title"]),
         date=date,
-        text=recalled.fence(
-            text[:max_chars], f"session {session}, {row['kind']}, {date}", with_notice=False
-        ),
+        text=recalled.fence(text[:max_chars], f"session {session}, {row['kind']}, {date}", with_notice=False),
         is_cut=len(text) > max_chars,
         tool=row["tool"],
         outcome=row["outcome"],

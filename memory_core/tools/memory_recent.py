@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memory_core import limits
+from memory_core.ids import id_bytes
 from memory_core.recall.recent import RecentPage, recent
 from memory_core.recall.scope import global_project, project_for
 from memory_core.tools import Tool, ToolContext, tools
-from memory_core.tools._answers import NOTICE, clamped
+from memory_core.tools._answers import NOTICE, Room, clamped
 from memory_core.tools._schema import Limit, ProjectName, Workspace
 from memory_core.tools._scope import asker
 
@@ -29,6 +30,7 @@ class Answer:
     notice: str
     #: Of the pages that hold for every project.
     global_scope_hits: list[RecentPage] = field(default_factory=list[RecentPage])
+    hint: str | None = None
 
 
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
@@ -38,7 +40,17 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
         hits = recent(reading, project, now=now, limit=clamped(arguments.limit))
         shared = None if arguments.project else global_project(reading)
         more = recent(reading, shared, now=now, limit=3) if shared and shared.id != project.id else []
-    return {"hits": hits, "global_scope_hits": more, "notice": NOTICE}
+    room = Room()
+    room.spend(NOTICE)
+    more = room.fitting(more)
+    shown = room.fitting(hits)
+    context.came_upon([id_bytes(page.id) for page in (*shown, *more)])
+    return {
+        "hits": shown,
+        "global_scope_hits": more,
+        "notice": NOTICE,
+        "hint": None if len(shown) == len(hits) else "the answer was cut to its size limit",
+    }
 
 
 tools.add("memory_recent")(

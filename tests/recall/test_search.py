@@ -202,7 +202,7 @@ def test_observations_answer_when_no_page_does_but_only_ones_own(tmp_path: Path)
     books.close()
 
 
-def test_an_answer_is_bounded_in_characters(tmp_path: Path):
+def test_no_more_hits_than_a_hundred_and_each_snippet_bounded(tmp_path: Path):
     books = Books(tmp_path)
     for number in range(120):
         body = "zebra " + "x" * 400 + " "
@@ -212,6 +212,22 @@ def test_an_answer_is_bounded_in_characters(tmp_path: Path):
 
     found = ask(books, "zebra", limit=1_000)
 
-    assert 0 < len(found.hits) <= limits.RESULTS_MAX
-    assert sum(len(hit.snippet) + len(hit.title) for hit in found.hits) < limits.ANSWER_MAX_CHARS
+    assert len(found.hits) == limits.RESULTS_MAX
+    assert all(len(hit.snippet) < limits.HIT_SNIPPET_MAX_CHARS + 300 for hit in found.hits)
+    assert all("<mark>zebra</mark>" in hit.snippet for hit in found.hits)
+    books.close()
+
+
+@pytest.mark.parametrize("before", [0, 190, 205, 50_000])
+def test_a_word_as_long_as_its_page_does_not_flood_the_snippet(tmp_path: Path, before: int):
+    books = Books(tmp_path)
+    books.apply(
+        WritePage(workspace="default", project="alpha", path="a", body=f"{'y' * before} zebra {'x' * 90_000}")
+    )
+
+    (hit,) = ask(books, "zebra").hits
+
+    assert len(hit.snippet) < limits.HIT_SNIPPET_MAX_CHARS + 300
+    assert "<mark>zebra</mark>" in hit.snippet
+    assert hit.snippet.count("<mark>") == hit.snippet.count("</mark>")
     books.close()

@@ -18,6 +18,7 @@ from memory_core.errors import SchemaTooNew, Unavailable
 from memory_core.store import driver, fulltext, migrate, schema
 from memory_core.store.database import Database, create_database, open_writer
 from memory_core.store.every_table import metadata
+from memory_core.store.migrations.versions import r0001_first_tables
 from tests.store.databases import new_database
 
 SCRIPTS = migrate._SCRIPTS
@@ -94,15 +95,14 @@ def test_a_reader_waits_for_the_writer_to_upgrade(tmp_path):
 
 
 def at_first_revision(tmp_path):
-    """A database of the release before, with something in it."""
-    path = new_database(tmp_path)
+    """A database of the first release, with something in it."""
+    path = tmp_path / "memory.sqlite"
+    create_database(path)
     connection = open_writer(path)
-    for name in ("observations_came", "observations_go", "projects_go"):
-        connection.execute(f"DROP TRIGGER {name}")
-    for table in ("pages_fts", "observations_fts"):
-        connection.execute(f"DROP TABLE {table}")
-    connection.execute("DROP VIEW observations_text")
-    connection.execute("UPDATE alembic_version SET version_num = '0001'")
+    for statement in r0001_first_tables._DDL.split(";\n\n"):
+        connection.execute(statement)
+    connection.execute("CREATE TABLE alembic_version (version_num VARCHAR(32) NOT NULL PRIMARY KEY)")
+    connection.execute("INSERT INTO alembic_version VALUES ('0001')")
     connection.execute("INSERT INTO principals VALUES ('somebody', 1)")
     connection.close()
     return path

@@ -2,87 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
-import memory_core.tools
 from memory_core import errors, limits
-from memory_core.clock import Clock
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain import recalled
-from memory_core.domain.command import Refusal
 from memory_core.ids import session_id_from
-from memory_core.registry import discover
-from memory_core.store.database import Database
 from memory_core.tools import call_tool, tools
 from memory_core.tools._schema import schema_of
-from tests.books import Books
 from tests.factories import event
-
-discover(memory_core.tools)
-_ERRORS = {kind.code: kind for kind in (errors.Invalid, errors.NotFound, errors.Conflict, errors.Forbidden)}
-
-
-@dataclass
-class Context:
-    """A tool's context with the writer right behind it."""
-
-    books: Books
-    principal: str = "ada"
-    token_scope: str = "write"
-    session_id: bytes | None = None
-    directory: str | None = None
-    sent: list[object] = field(default_factory=list[object])
-    is_slow: bool = False
-
-    @property
-    def database(self) -> Database:
-        return self.books.database
-
-    @property
-    def clock(self) -> Clock:
-        return self.books.clock
-
-    def submit(self, command: object) -> Mapping[str, Any]:
-        self.sent.append(command)
-        if self.is_slow:
-            return {"status": "pending", "command_id": "c"}
-        answer = self.books.apply(command, principal=self.principal, token_scope=self.token_scope)
-        if isinstance(answer, Refusal):
-            raise _ERRORS[answer.code](answer.message)
-        return answer
-
-    def vitals(self) -> Mapping[str, Any]:
-        return {"version": "1", "broker": {"status": "ok"}, "backlog": {"entries": 2}}
-
-    def call(self, name: str, **arguments: object) -> dict[str, Any]:
-        answer = call_tool(name, arguments, self)
-        jsonschema.validate(answer, schema_of(tools.get(name).answer))
-        return answer
-
-
-@pytest.fixture
-def context(tmp_path: Path) -> Generator[Context]:
-    books = Books(tmp_path)
-    opened = event(session_key="s", cwd="/srv/alpha")
-    books.apply(RecordObservation(event=opened, source="test"), principal="ada", token_scope="capture")
-    yield Context(books=books)
-    books.close()
+from tests.tools.context import Context
 
 
 def test_there_are_these_tools():
     assert tools.names() == [
+        "memory_briefing",
         "memory_delete_page",
+        "memory_feedback",
         "memory_handoff_accept",
         "memory_handoff_begin",
         "memory_handoff_cancel",
         "memory_query",
         "memory_read_page",
+        "memory_read_session_observations",
         "memory_recent",
         "memory_status",
         "memory_write_page",

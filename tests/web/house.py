@@ -150,6 +150,7 @@ class House:
     def close(self) -> None:
         self.stop_writer()
         self.redis.delete(self.keys.commands, self.keys.bytes, self.keys.oldest, self.keys.door)
+        self.parts.accesses.stop()
         self.parts.line.close()
         self.redis.close()
         self.connection.close()

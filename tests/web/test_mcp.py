@@ -20,8 +20,9 @@ from tests.web.served import Served
 pytestmark = pytest.mark.stack
 
 TOOLS = {
-    "memory_delete_page", "memory_handoff_accept", "memory_handoff_begin", "memory_handoff_cancel", "memory_query",
-    "memory_read_page", "memory_recent", "memory_status", "memory_write_page",
+    "memory_briefing", "memory_delete_page", "memory_feedback", "memory_handoff_accept", "memory_handoff_begin",
+    "memory_handoff_cancel", "memory_query", "memory_read_page", "memory_read_session_observations", "memory_recent",
+    "memory_status", "memory_write_page",
 }  # fmt: skip
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -112,6 +113,8 @@ def test_answers_fit_their_output_schema(served: Served) -> None:
         "memory_query": {"query": "alpha", "project": "schema"},
         "memory_recent": {"project": "schema"},
         "memory_status": {},
+        "memory_briefing": {"project": "schema"},
+        "memory_feedback": {"path": "a.md", "signal": "stale", "project": "schema"},
         "memory_read_page": {"path": "a.md", "project": "schema"},
         "memory_handoff_begin": {"summary": "go on", "project": "schema"},
         "memory_handoff_accept": {"project": "schema"},
@@ -122,7 +125,10 @@ def test_answers_fit_their_output_schema(served: Served) -> None:
         assert not result.get("isError"), result
         jsonschema.validate(result["structuredContent"], tools[name]["outputSchema"])
     reads = {name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]}
-    assert reads == {"memory_query", "memory_recent", "memory_status", "memory_read_page"}
+    assert reads == {
+        "memory_briefing", "memory_query", "memory_read_page", "memory_read_session_observations", "memory_recent",
+        "memory_status",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("offered", ["2025-03-26", "2025-06-18", "2025-11-25", "1999-01-01"])
