@@ -37,6 +37,8 @@ class Ledger:
     events: dict[str, Answered] = field(default_factory=dict)
     pages: dict[str, Answered] = field(default_factory=dict)
     statuses: dict[int, int] = field(default_factory=dict)
+    #: Sessions whose end was accepted.
+    sessions: set[str] = field(default_factory=set)
     surprises: list[str] = field(default_factory=list)
     #: Requests without an answer, and how many of them write pages.
     in_flight: int = 0
@@ -109,6 +111,7 @@ class Load:
         ]
         if pages_per_second:
             self._threads.append(threading.Thread(target=self._write_pages, args=(pages_per_second,)))
+            self._threads.append(threading.Thread(target=self._send_sessions))
 
     def __enter__(self) -> Load:
         for thread in self._threads:
@@ -136,23 +139,49 @@ class Load:
         for count in self._ticks(chance, per_second):
             marker = f"evt{self._name}x{number}x{count}"
             text = f"{marker} " + "word " * chance.randint(20, 400)
-            self._send_event(marker, number, text)
-            if not patient:
-                continue
-            deadline = time.monotonic() + 50
-            while self.ledger.events[marker] is not Answered.ACCEPTED and time.monotonic() < deadline:
-                time.sleep(chance.uniform(0.02, 0.3))
-                self._send_event(marker, number, text)
-            if chance.random() < 0.1:
-                self._send_event(marker, number, text)
+            body = {"session_id": f"load-{self._name}-{number}", "cwd": "/srv/load", "prompt": text}
+            if patient:
+                self._send_patiently(self.ledger.events, marker, "UserPromptSubmit", body, chance)
+            else:
+                self._send_event(self.ledger.events, marker, "UserPromptSubmit", body)
 
-    def _send_event(self, marker: str, number: int, text: str) -> None:
-        body = {"session_id": f"load-{self._name}-{number}", "cwd": "/srv/load", "prompt": text}
-        path = f"/hook?agent=claude-code&event=UserPromptSubmit&ingest_key={marker}"
+    def _send_sessions(self) -> None:
+        """Whole sessions, which leave a page and a handoff each."""
+        chance = random.Random(f"{self._name}-sessions")
+        ends: dict[str, Answered] = {}
+        for count in self._ticks(chance, 1.0):
+            key = f"whole-{self._name}-{count}"
+            body = {"session_id": key, "cwd": "/srv/load"}
+            said = {"prompt": f"evt{self._name}xwholex{count} is what this session is about"}
+            self._send_patiently(ends, f"{key}-0", "SessionStart", {**body, "source": "startup"}, chance)
+            marker = f"evt{self._name}xwholex{count}"
+            self._send_patiently(self.ledger.events, marker, "UserPromptSubmit", {**body, **said}, chance)
+            self._send_patiently(ends, f"{key}-1", "SessionEnd", {**body, "reason": "other"}, chance)
+            if {self.ledger.events[marker], ends[f"{key}-1"]} == {Answered.ACCEPTED}:
+                self.ledger.sessions.add(key)
+
+    def _send_patiently(
+        self, book: dict[str, Answered], marker: str, event: str, body: dict[str, Any], chance: random.Random
+    ) -> None:
+        """Again and again under one key until it is accepted; now and then once more after that."""
+        deadline = time.monotonic() + 50
+        while True:
+            self._send_event(book, marker, event, body)
+            if book[marker] is Answered.ACCEPTED or time.monotonic() > deadline:
+                break
+            time.sleep(chance.uniform(0.02, 0.3))
+        if chance.random() < 0.1:
+            self._send_event(book, marker, event, body)
+
+    @staticmethod
+    def _lines(chance: random.Random) -> int:
+        """Of a page; some are so large that they travel beside the stream."""
+        return 60_000 if chance.random() < 0.1 else chance.randint(1, 200)
+
+    def _send_event(self, book: dict[str, Answered], marker: str, event: str, body: dict[str, Any]) -> None:
+        path = f"/hook?agent=claude-code&event={event}&ingest_key={marker}"
         self.ledger.ask(
-            self.ledger.events,
-            marker,
-            lambda: self._memoryd.request("POST", path, body, seconds=8, token=self._token),
+            book, marker, lambda: self._memoryd.request("POST", path, body, seconds=8, token=self._token)
         )
 
     def _write_pages(self, per_second: float) -> None:
@@ -161,7 +190,7 @@ class Load:
             marker = f"page{self._name}x{count}"
             arguments = {
                 "path": f"notes/page-{chance.randint(0, 12)}.md",
-                "body": f"# {marker}\n\n" + "line\n" * chance.randint(1, 200),
+                "body": f"# {marker}\n\n" + "line\n" * self._lines(chance),
                 "project": "load",
             }
             self.ledger.ask(

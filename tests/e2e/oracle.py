@@ -48,6 +48,7 @@ def stored(data_dir: Path, ledger: Ledger) -> list[str]:
         return [
             *_events(connection, ledger),
             *_pages(connection, ledger),
+            *_sessions(connection, ledger),
             *integrity(connection),
             *files(connection, data_dir),
             *_leftovers(data_dir),
@@ -152,6 +153,26 @@ def _pages(connection: Any, ledger: Ledger) -> list[str]:
         if answer is Answered.REFUSED and marker in stored:
             found.append(f"page write {marker} was refused and is stored")
     return found
+
+
+def _sessions(connection: Any, ledger: Ledger) -> list[str]:
+    """Each session that ended left one page and one handoff, and every session counts its own events."""
+    question = """
+        select s.vendor_key, s.observation_count as told, s.page_id is not null as pages,
+            (select count(*) from observations o where o.session_id = s.id) as events,
+            (select count(*) from handoffs h where h.from_session_id = s.id) as handoffs
+        from sessions s
+    """
+    found: list[str] = []
+    seen: set[str] = set()
+    for row in connection.execute(question):
+        key = row["vendor_key"]
+        seen.add(key)
+        if row["told"] != row["events"]:
+            found.append(f"session {key} says {row['told']} events and has {row['events']}")
+        if row["handoffs"] > 1 or (key in ledger.sessions and (row["handoffs"], row["pages"]) != (1, 1)):
+            found.append(f"session {key} left {row['handoffs']} handoffs and {row['pages']} pages")
+    return found + [f"session {key} ended and is nowhere" for key in ledger.sessions - seen]
 
 
 def integrity(connection: Any) -> list[str]:
