@@ -74,7 +74,7 @@ class CallContext:
     def session_id(self) -> bytes | None:
         if not self._session or len(self._session) > limits.SESSION_KEY_MAX_CHARS:
             return None
-        return session_id_from(clean_session_key(self._session, self._gate.redact))
+        return session_id_from(clean_session_key(self._session, self._gate))
 
     @property
     def directory(self) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -66,7 +66,7 @@ def envelope_of(
 def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     """The event without secrets: all its texts are scanned as one, so that a name finds its value."""
     texts: dict[str, str] = {name: text for name in _TEXTS if (text := getattr(event, name))}
-    session_key = clean_session_key(event.session_key, gate.redact)
+    session_key = clean_session_key(event.session_key, gate)
     tool = event.tool
     if tool is None:
         clean = gate.redact(list(texts.values()))
@@ -79,9 +79,16 @@ def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     return replace(event, **fields, session_key=session_key, tool=tool)
 
 
-def clean_session_key(session_key: str, redact: Callable[[Any], Any]) -> str:
-    """A session's key as events of that session are stored under."""
-    return str(redact({"session_key": session_key})["session_key"]) if _is_wordy(session_key) else session_key
+def clean_session_key(session_key: str, gate: Gate) -> str:
+    """A session's key as events of that session are stored under.
+
+    One that holds a secret is replaced as a whole, and not by a redaction marker: that tells only 65,536
+    values apart, and two sessions must never become one.
+    """
+    # Without a name: "key" before a value is what makes it a secret.
+    if not _is_wordy(session_key) or gate.redact([session_key]) == [session_key]:
+        return session_key
+    return f"hidden-{body_hash(gate.hash_key, session_key.encode()).hex()}"
 
 
 def _is_wordy(session_key: str) -> bool:

@@ -42,7 +42,7 @@ def _offered(gate: Gate, query: dict[str, str], caller: Caller) -> str:
     told = told_of(gate, query)
     del told["source"]
     command = OfferHandoff(
-        session_id=clean_session_key(session_key, gate.redact),
+        session_id=clean_session_key(session_key, gate),
         agent=client_of(query).name,
         cwd=query.get("cwd") or None,
         project_strategy=told.pop("project_strategy") or "basename",

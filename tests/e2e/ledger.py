@@ -176,7 +176,7 @@ class Load:
     @staticmethod
     def _lines(chance: random.Random) -> int:
         """Of a page; some are so large that they travel beside the stream."""
-        return 60_000 if chance.random() < 0.1 else chance.randint(1, 200)
+        return 52_412 if chance.random() < 0.1 else chance.randint(1, 200)
 
     def _send_event(self, book: dict[str, Answered], marker: str, event: str, body: dict[str, Any]) -> None:
         path = f"/hook?agent=claude-code&event={event}&ingest_key={marker}"

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from memory_core import limits
+from tests.payloads import stripe_key
 from tests.queue.broker import until
 from tests.web.house import House
 
@@ -61,6 +62,22 @@ def test_two_prompts_of_equal_text_are_two(house: House) -> None:
         assert house.post(URL, prompt("continue")).status_code == 202
     house.drain_all()
     assert len(house.rows("SELECT 1 FROM observations")) == 2
+
+
+def test_sessions_whose_keys_are_no_uuid_stay_apart(house: House) -> None:
+    keys = [f"session-1764512345678-ab{number}" for number in range(3)]
+    secrets = [stripe_key(), stripe_key()]
+    for session in keys + secrets:
+        assert house.post(URL, prompt(session=session)).status_code == 202
+    house.drain_all()
+
+    stored = {row["vendor_key"] for row in house.rows("SELECT vendor_key FROM sessions")}
+
+    assert len(stored) == 5
+    assert stored > set(keys)
+    assert not any(secret in key for secret in secrets for key in stored)
+    # A redaction marker tells only 65,536 values apart.
+    assert all(len(key) >= 32 for key in stored - set(keys))
 
 
 def test_one_tool_use_sent_again_without_a_key_is_one(house: House) -> None:
