@@ -109,6 +109,8 @@ def configure(settings: Settings, process: str, *, terminal_level: int = logging
         logging.getLogger(name).setLevel(
             max(root.level, logging.WARNING) if root.level > logging.DEBUG else 0
         )
+    # A doorbell that a stopping worker gives back says nothing that anybody must do.
+    logging.getLogger("kombu.transport.virtual.base").setLevel(logging.ERROR)
     logging.captureWarnings(True)
     sys.excepthook = _log_uncaught
 

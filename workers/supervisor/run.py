@@ -68,17 +68,23 @@ def _run(settings: Settings, clock: Clock, rows: Rows, *, as_json: bool) -> int:
     def write_roster(alive: Sequence[Child]) -> None:
         roster.write([(child.spec.name, child.pid) for child in alive if child.pid is not None])
 
-    sys.stderr.write(f"memoryd: starting with {settings.data_dir}\n")
+    _say(f"starting with {settings.data_dir}")
     tree = Tree(
         children,
         clock=clock,
         wake=Wake(),
         on_change=write_roster,
         on_ready=lambda: _announce(settings, as_json=as_json),
+        on_stop=lambda: _say("stopping; what was accepted is kept (once more ends it at once)"),
     )
     code = tree.run()
     lock.release()
     return code
+
+
+def _say(text: str) -> None:
+    sys.stderr.write(f"memoryd: {text}\n")
+    sys.stderr.flush()
 
 
 def _announce(settings: Settings, *, as_json: bool) -> None:

@@ -31,12 +31,14 @@ class Tree:
         wake: Wake,
         on_change: Callable[[Sequence[Child]], None],
         on_ready: Callable[[], None],
+        on_stop: Callable[[], None],
     ) -> None:
         self._children = {child.spec.name: child for child in children}
         self._clock = clock
         self._wake = wake
         self._on_change = on_change
         self._on_ready = on_ready
+        self._on_stop = on_stop
         self._announced = False
         self._last_turn = clock.monotonic()
         self._refused = False
@@ -89,6 +91,7 @@ class Tree:
     def _drain(self) -> None:
         """Ask rank after rank to end; what does not is killed. A second request to stop kills at once."""
         logger.info("stopping", extra={"action": "tree_stopping"})
+        self._on_stop()
         patience = self._wake.stops + 1
         end = self._clock.monotonic() + limits.DRAIN_TREE_SECONDS
         for rank in sorted({child.spec.stop_rank for child in self._children.values()}):
