@@ -70,6 +70,38 @@ def test_versions_written_before_the_first_installation_are_installed_as_one(boo
     assert on_disk(books).endswith("three\n")
 
 
+def test_a_wiki_that_is_away_keeps_its_promises_until_it_is_back(books: Books):
+    write(books, "one\n")
+    books.install()
+    away = books.wiki.with_name("unmounted")
+    books.wiki.rename(away)
+    write(books, "two\n")
+    write(books, "other\n", path="notes/b.md")
+
+    assert [report.blocked for report in books.install()] == [2]
+    assert not books.wiki.exists()
+    away.rename(books.wiki)
+    books.install()
+
+    assert on_disk(books).endswith("two\n")
+    assert (books.wiki / "default/alpha/notes/b.md").read_text().endswith("other\n")
+    assert books.query("SELECT * FROM file_outbox") == []
+
+
+def test_a_deletion_waits_for_a_wiki_that_is_away(books: Books):
+    write(books, "one\n")
+    books.install()
+    away = books.wiki.with_name("unmounted")
+    books.wiki.rename(away)
+    delete(books)
+    books.install()
+    away.rename(books.wiki)
+    books.install()
+
+    assert not (books.wiki / FILE).exists()
+    assert books.query("SELECT * FROM file_outbox") == []
+
+
 @pytest.mark.parametrize("number", range(1, 12))
 @pytest.mark.parametrize("story", ["new", "change", "delete", "joined", "edited"])
 def test_a_crash_at_any_step_is_made_good_by_the_next_start(books: Books, number: int, story: str):
