@@ -38,6 +38,7 @@ def main(arguments: list[str]) -> int:
     client = arguments[0] if arguments else ""
     answer = ""
     try:
+        _open_missing_streams()
         if arguments[:1] == ["--drain"]:
             return _drain_now()
         if len(arguments) < 2:
@@ -184,8 +185,31 @@ def _source(arguments: list[str]) -> str:
     return arguments[1] if len(arguments) > 1 and arguments[0] == "--source" else "user"
 
 
+def _open_missing_streams() -> None:
+    """Give a host's closed streams a place: else the next opened file gets their number, and what is printed."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_RDWR), mode, encoding="utf-8"))
+
+
 def _standard_input() -> bytes:
-    return sys.stdin.buffer.read(limits.HOOK_STDIN_MAX_BYTES + 1)
+    """What the host sent; one that never closes its end is listened to for `HOOK_STDIN_SECONDS`."""
+    try:
+        number = sys.stdin.fileno()
+    except OSError:  # no real file
+        return sys.stdin.buffer.read(limits.HOOK_STDIN_MAX_BYTES + 1)
+    import select
+
+    data = bytearray()
+    end = time.monotonic() + limits.HOOK_STDIN_SECONDS
+    while len(data) <= limits.HOOK_STDIN_MAX_BYTES:
+        if not select.select([number], [], [], max(0.0, end - time.monotonic()))[0]:
+            break
+        piece = os.read(number, limits.MIB)
+        if not piece:
+            break
+        data += piece
+    return bytes(data)
 
 
 def _working_directory() -> str:

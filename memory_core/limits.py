@@ -245,6 +245,8 @@ DETACHED_DRAIN_SECONDS = 300
 PROMPT_CONTEXT_SECONDS = 0.3
 #: The shim reads no longer payload than this, and keeps this much of one redacted text and of one entry.
 HOOK_STDIN_MAX_BYTES = 32 * MIB
+#: How long the shim waits for the end of its payload; hosts wait for the shim.
+HOOK_STDIN_SECONDS = 5.0
 SHIM_FIELD_MAX_BYTES = 64 * KIB
 SPOOL_ENTRY_MAX_BYTES = 1 * MIB
 #: Entries that the server refused for good are kept aside, the newest so many.

@@ -363,3 +363,33 @@ def test_a_byte_order_mark_is_no_obstacle(machine: Machine):
     machine.hook("claude-code", "Stop", malformed("bom"))
 
     assert machine.entries()[0].body["cwd"] == "C:\\src\\app"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_host_that_closes_a_stream_costs_no_more_than_the_event(machine: Machine, closed: str):
+    command = f'exec "$0" claude-code Stop {closed}'
+    done = subprocess.run(
+        ["/bin/sh", "-c", command, str(machine.launcher)],
+        input=json.dumps(sample("claude-code", "Stop")).encode(),
+        capture_output=True,
+        env={"HOME": str(machine.home)},
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert len(machine.entries()) == int("<" not in closed)
+
+
+def test_a_host_that_never_closes_its_end_is_not_waited_for(machine: Machine):
+    with subprocess.Popen(
+        [str(machine.launcher), "claude-code", "Stop"],
+        stdin=subprocess.PIPE,
+        env={"HOME": str(machine.home)},
+    ) as process:
+        assert process.stdin is not None
+        process.stdin.write(json.dumps(sample("claude-code", "Stop")).encode())
+        process.stdin.flush()
+        assert process.wait(limits.HOOK_STDIN_SECONDS + 10) == 0
+
+    assert len(machine.entries()) == 1
