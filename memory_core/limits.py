@@ -145,6 +145,9 @@ PAGE_TITLE_MAX_CHARS = 200
 TAGS_MAX = 32
 TAG_MAX_CHARS = 64
 FRONT_MATTER_MAX_BYTES = 16 * KIB
+FRONT_MATTER_DEPTH_MAX = 32
+ENTITIES_MAX = 10
+ENTITY_MAX_CHARS = 64
 #: Of one page, what is read of its links: text and brackets looked at, other pages that it points to.
 LINKS_READ_MAX_CHARS = 256 * KIB
 LINK_MARKS_MAX = 5_000

@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import hashlib
-import logging
 from dataclasses import dataclass
 
 from memory_core import limits
 from memory_core.commands import Answer, command
+from memory_core.commands.versions import PageDraft, link_targets, new_version
 from memory_core.domain import place
 from memory_core.domain.command import Refusal
 from memory_core.domain.front_matter import (
-    PageFacts,
     expiry_from,
-    facts_from,
     kind_named,
     tags_from,
     tier_named,
 )
-from memory_core.domain.links import links_in
 from memory_core.domain.page import (
     PagePath,
-    Tier,
-    check_not_reserved,
+    check_may_write,
     clean_title,
-    kind_for,
     page_path,
     path_for_title,
     title_for_new_page,
-    title_of,
 )
 from memory_core.domain.project import Project
-from memory_core.domain.search_words import further_words
 from memory_core.errors import Conflict, CoreError, Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
 from memory_core.store import links, pages, projects
@@ -40,30 +32,6 @@ from memory_core.store.outbox import promise_file, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
 from memory_core.wiki.layout import file_of
-
-logger = logging.getLogger(__name__)
-
-_PINNED_FOLDER = "_slots/"
-
-
-@dataclass(frozen=True, kw_only=True)
-class PageDraft:
-    """A page as somebody wants it. What is None is taken from the text's own front matter, then from the version before."""
-
-    path: PagePath
-    body: str
-    title: str | None = None
-    kind: str | None = None
-    tier: Tier | None = None
-    tags: tuple[str, ...] | None = None
-    pinned: bool | None = None
-    #: UTC microseconds.
-    expires_at: int | None = None
-    #: Why there is a new version: `write`, `session`, `external`, …
-    cause: str = "write"
-    session_id: bytes | None = None
-    #: The version that the writer of this draft had read; another latest one is a `Conflict`.
-    base_version: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,7 +60,7 @@ def put_page(tx: Transaction, project_id: bytes, draft: PageDraft) -> PutPage:
     titles must be redacted already.
     """
     project = project_of(tx, project_id)
-    return _carry_out(tx, project, _plan(tx, project, draft, tx.principal))
+    return _carry_out(tx, project, _plan(tx, project, draft, tx.principal, tx.token_scope))
 
 
 def project_of(reading: Reading, project_id: bytes) -> Project:
@@ -102,9 +70,9 @@ def project_of(reading: Reading, project_id: bytes) -> Project:
     return Project.from_row(row)
 
 
-def _plan(reading: Reading, project: Project | None, draft: PageDraft, actor: str) -> _Plan:
+def _plan(reading: Reading, project: Project | None, draft: PageDraft, actor: str, token_scope: str) -> _Plan:
     if draft.cause != "external":
-        check_not_reserved(draft.path)
+        check_may_write(draft.path, token_scope)
     if len(draft.body.encode()) > limits.PAGE_BODY_MAX_BYTES:
         raise Invalid(f"a page has at most {limits.PAGE_BODY_MAX_BYTES // limits.KIB} KB; split it")
     before = pages.page_at(reading, project.id, draft.path.key) if project else None
@@ -114,61 +82,8 @@ def _plan(reading: Reading, project: Project | None, draft: PageDraft, actor: st
             f"{draft.path.path} was changed since you read it; read it again and write with base_version "
             f"{id_text(latest) if latest else '(it is deleted: none)'}"
         )
-    version = _new_version(draft, before, actor)
+    version = new_version(draft, before, actor)
     return _Plan(draft=draft, before=before, version=version)
-
-
-def _new_version(draft: PageDraft, before: pages.StoredPage | None, actor: str) -> pages.NewVersion:
-    own = front_matter.read(draft.body)
-    if own.problem:
-        raise Invalid(own.problem)
-    old = front_matter.read(before.content) if before else None
-    facts, problems = facts_from(own.values)
-    if problems:
-        raise Invalid("the page's front matter: " + "; ".join(problems))
-    body = draft.body[own.body_start :]
-    head = own.text or (old.text if old and not old.problem else "")
-    said, kind = _settled(draft, facts, before, body)
-    content, body_start = front_matter.render(said, body, head=head)
-    tier = said.tier or Tier.SEMANTIC
-    return pages.NewVersion(
-        title=said.title or draft.path.stem,
-        kind=kind,
-        tier=tier,
-        tags=said.tags or (),
-        pinned=bool(said.pinned),
-        expires_at=said.expires_at,
-        content=content,
-        body_start=body_start,
-        sha256=hashlib.sha256(content.encode()).digest(),
-        search_words=further_words(draft.path.path, said.title or "", body),
-        cause=draft.cause,
-        session_id=draft.session_id,
-        actor=actor,
-    )
-
-
-def _settled(
-    draft: PageDraft, own: PageFacts, before: pages.StoredPage | None, body: str
-) -> tuple[PageFacts, str]:
-    """What the front matter will say, and the page's kind (said in it only where the path does not say it)."""
-    title = clean_title(draft.title or "") or own.title or title_of(body) or (before.title if before else "")
-    path_kind = kind_for(draft.path)
-    kind = draft.kind or own.kind or (before.kind if before else None) or path_kind
-    tags = draft.tags if draft.tags is not None else own.tags
-    pinned = draft.pinned if draft.pinned is not None else own.pinned
-    facts = PageFacts(
-        title=title or draft.path.stem,
-        kind=kind if kind != path_kind else None,
-        tier=draft.tier or own.tier or (before.tier if before else Tier.SEMANTIC),
-        tags=tags if tags is not None else (before.tags if before else ()),
-        pinned=True
-        if draft.path.key.startswith(_PINNED_FOLDER)
-        else (pinned if pinned is not None else bool(before and before.pinned)),
-        # A page written anew does not inherit the end of what it replaces.
-        expires_at=draft.expires_at if draft.expires_at is not None else own.expires_at,
-    )
-    return facts, kind
 
 
 def _carry_out(tx: Transaction, project: Project, plan: _Plan) -> PutPage:
@@ -226,27 +141,6 @@ def store_version(
     return page_id, version_id
 
 
-def link_targets(project: Project, path: PagePath, body: str) -> list[links.LinkTarget]:
-    """Each page that a page's text points to, once, itself left out; at most `LINKS_MAX`."""
-    found: dict[tuple[str, str, str], links.LinkTarget] = {}
-    for link in links_in(body, path):
-        workspace, name = link.workspace or project.workspace, link.project or project.name
-        if (workspace, name) == (project.workspace, project.name):
-            if link.target.key == path.key:
-                continue
-            workspace = name = ""
-        target = links.LinkTarget(path=link.target, workspace=workspace, project=name)
-        found.setdefault((workspace, name, link.target.key), target)
-        if len(found) > limits.LINKS_MAX:
-            found.popitem()
-            logger.warning(
-                "a page points to more pages than are kept; the first ones count",
-                extra={"action": "links_cut", "file": file_of(project, path), "links": limits.LINKS_MAX},
-            )
-            break
-    return list(found.values())
-
-
 # --- the commands --------------------------------------------------------------------------------
 
 
@@ -276,7 +170,7 @@ def write_page(body: WritePage, tx: Transaction) -> Answer | Refusal:
         workspace, name = _names(body.workspace, body.project)
         row = projects.named(tx, workspace, name)
         project = Project.from_row(row) if row is not None else None
-        plan = _plan(tx, project, _draft(body), tx.principal)
+        plan = _plan(tx, project, _draft(body), tx.principal, tx.token_scope)
     except CoreError as error:
         return _refused(error)
     if project is None:

@@ -11,7 +11,8 @@ from typing import cast
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.commands.handoffs import created_at
-from memory_core.commands.pages import PageDraft, put_page
+from memory_core.commands.pages import put_page
+from memory_core.commands.versions import PageDraft
 from memory_core.domain import session_page
 from memory_core.domain.capture import moment_of
 from memory_core.domain.event import EventKind, Outcome

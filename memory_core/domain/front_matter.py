@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
@@ -11,8 +12,10 @@ from memory_core import limits
 from memory_core.domain.page import Tier, clean_title, name_key
 from memory_core.errors import Invalid
 
-#: The keys that memoryd reads and rewrites; all others are the person's and stay as they are.
-KNOWN_KEYS = ("title", "kind", "tier", "tags", "pinned", "expires_at")
+#: The keys that memoryd writes; all others are the person's and stay as they are.
+WRITTEN_KEYS = ("title", "kind", "tier", "tags", "pinned", "expires_at")
+#: What a slot holds: what never changes, or how things stand.
+SLOT_KINDS = ("invariant", "state")
 _KIND_MAX_CHARS = 32
 
 
@@ -27,6 +30,11 @@ class PageFacts:
     pinned: bool | None = None
     #: UTC microseconds.
     expires_at: int | None = None
+    #: Names of things that the page is about: lower case, each once.
+    entities: tuple[str, ...] | None = None
+    slot_kind: str | None = None
+    #: A person's or a principal's name.
+    last_modified_by: str | None = None
 
 
 def tier_named(text: object) -> Tier:
@@ -61,6 +69,40 @@ def tags_from(value: object) -> tuple[str, ...]:
     if len(tags) > limits.TAGS_MAX:
         raise Invalid(f"a page has at most {limits.TAGS_MAX} tags; these are {len(tags)}")
     return tuple(tags.values())
+
+
+def entities_from(value: object) -> tuple[str, ...]:
+    """At most `ENTITIES_MAX` names of a list; lower case, spaces joined, each once."""
+    if not isinstance(value, list | tuple):
+        raise Invalid("entities is a list of names")
+    names: dict[str, None] = {}
+    for item in cast("Sequence[object]", value):
+        text = unicodedata.normalize("NFC", str(item))
+        if any(unicodedata.category(char) in ("Cc", "Cs") and char not in "\t\n" for char in text):
+            raise Invalid("control characters cannot stand in the name of an entity")
+        name = " ".join(text.split()).lower()
+        if len(name) > limits.ENTITY_MAX_CHARS:
+            raise Invalid(f"the name of an entity has at most {limits.ENTITY_MAX_CHARS} characters")
+        if name:
+            names[name] = None
+    if len(names) > limits.ENTITIES_MAX:
+        raise Invalid(f"a page has at most {limits.ENTITIES_MAX} entities; these are {len(names)}")
+    return tuple(names)
+
+
+def _slot_kind(value: object) -> str:
+    kind = str(value).strip().lower()
+    if kind not in SLOT_KINDS:
+        raise Invalid(f"slot_kind is {' or '.join(SLOT_KINDS)}; not {kind[:40]!r}")
+    return kind
+
+
+def _person(value: object) -> str | None:
+    """A name, or the first of a mapping's `username`, `name`, `email`."""
+    if isinstance(value, Mapping):
+        known = cast("Mapping[str, object]", value)
+        value = next((known[key] for key in ("username", "name", "email") if known.get(key)), "")
+    return clean_title(str(value)) or None
 
 
 def expiry_from(value: object) -> int:
@@ -105,6 +147,9 @@ def facts_from(values: Mapping[str, Any]) -> tuple[PageFacts, tuple[str, ...]]:
         "tags": tags_from,
         "pinned": _flag,
         "expires_at": expiry_from,
+        "entities": entities_from,
+        "slot_kind": _slot_kind,
+        "last_modified_by": _person,
     }
     for key, read in readers.items():
         if values.get(key) is None:

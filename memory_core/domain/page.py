@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_core import limits
-from memory_core.errors import Invalid
+from memory_core.errors import Forbidden, Invalid
 
 SUFFIX = ".md"
 
@@ -35,10 +35,23 @@ KIND_OF_FOLDER = {
     "notes": "note",
 }
 DEFAULT_KIND = "fact"
+SESSIONS_FOLDER = "sessions"
 DEFAULT_FOLDER = "notes"
 
-#: Rendered by memoryd itself or kept for its own files; compared with path keys.
-_RESERVED = re.compile(r"(?:.*/)?_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*")
+#: Paths that nobody writes a page to, compared with path keys, and why.
+_RESERVED = (
+    (re.compile(r"index\.md|log-\d{4}-\d{2}\.md"), "memoryd renders it from its tables"),
+    (re.compile(r"(?:.*/)?_meta\.md|log\.md|bootstrap\.md"), "it is one of memoryd's own files"),
+    (re.compile(r"_pending/.*"), "what waits there for somebody's word is written by memoryd"),
+    (
+        re.compile(r"_slots/.*/.*"),
+        "a folder in _slots is kept for the slots of one person; use _slots/<name>.md",
+    ),
+)
+#: Folders whose pages are handed to agents unasked.
+_GIVEN_UNASKED = ("_rules/", "_slots/")
+_MAY_GUIDE = ("admin", "write")
+_MAY_WRITE_ANYWHERE = (*_MAY_GUIDE, "pool")
 #: Names that Windows keeps for devices, with any suffix; a wiki is also checked out there.
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|clock\$|conin\$|conout\$|com[0-9¹²³]|lpt[0-9¹²³]) *(?:\..*)?")
 #: Characters that Windows takes in no name (a colon would name a hidden stream of the file).
@@ -119,9 +132,23 @@ def _check_part(part: str, path: str) -> None:
 
 
 def check_not_reserved(path: PagePath) -> None:
-    """Raise `Invalid` for the paths that memoryd renders itself."""
-    if _RESERVED.fullmatch(path.key):
-        raise Invalid(f"{path.path} is written by memoryd itself; choose another path")
+    """Raise `Invalid`, saying why, for the paths where no page can be."""
+    for pattern, reason in _RESERVED:
+        if pattern.fullmatch(path.key):
+            raise Invalid(f"no page can be written to {path.path}: {reason}")
+
+
+def check_may_write(path: PagePath, token_scope: str) -> None:
+    """Raise `Invalid` or `Forbidden` where text that came with a token of that scope must not be.
+
+    What was captured may only be the page of its session, and what a pool worker made is not handed
+    to agents unasked: text gains no authority by the folder that it is put into.
+    """
+    check_not_reserved(path)
+    if token_scope not in _MAY_WRITE_ANYWHERE and not path.key.startswith(f"{SESSIONS_FOLDER}/"):
+        raise Forbidden(f"captured text makes pages in {SESSIONS_FOLDER}/ only, not {path.path}")
+    if token_scope not in _MAY_GUIDE and path.key.startswith(_GIVEN_UNASKED):
+        raise Forbidden(f"{path.path} is given to agents unasked: it takes a token that may write")
 
 
 def _shown(path: str) -> str:

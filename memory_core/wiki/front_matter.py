@@ -1,35 +1,38 @@
 """Reading and rewriting the YAML head of a page.
 
-Reading is lenient. Rewriting replaces the lines of the keys that memoryd knows and leaves every other
-line, its order and its comments as they are.
+Reading is lenient. Rewriting changes the lines of a key that memoryd writes only where they say something
+else by now; every other line, its order, its comments and its quotation marks stay as they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-import yaml
-
-from memory_core import limits
-from memory_core.domain.front_matter import KNOWN_KEYS, PageFacts, expiry_text
+from memory_core.domain.front_matter import PageFacts, expiry_text, facts_from
 from memory_core.errors import Invalid
+from memory_core.wiki import yaml_head
+from memory_core.wiki.yaml_head import Entry, Head
 
 _OPEN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
-_KEY_LINE = re.compile(r"""(?:"([^"\\]+)"|'([^']+)'|([^\s#\-?:"'\[\]{},&*!|>%@`][^:#]*?))[ \t]*:(?=\s|\Z)""")
 #: Text that YAML reads as that text without quotes.
 _PLAIN = re.compile(r"[^\W\d_][\w/.() -]*", re.UNICODE)
 _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+#: Keys that are put right where they stand, and never added.
+_ONLY_CORRECTED = ("last_modified_by",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FrontMatter:
-    """The head of a page file: its YAML text, where the body begins, the values, what was wrong with it."""
+    """The head of a page file: its YAML text, where the body begins, the values, what was wrong with it.
+
+    With a `problem` there can still be values: those of the other keys.
+    """
 
     text: str = ""
     #: Characters.
@@ -39,92 +42,112 @@ class FrontMatter:
 
 
 def read(content: str) -> FrontMatter:
-    """The front matter of a page file; never raises. A head that cannot be used has no values and a `problem`."""
+    """The front matter of a page file; never raises. What cannot be used has no value and is named in `problem`."""
     opening = _OPEN.match(content)
     closing = _CLOSE.search(content, opening.end()) if opening else None
     if opening is None or closing is None:
         return FrontMatter(values={})
     text = content[opening.end() : closing.start()]
     try:
-        values, problem = _load(text), None
-    except (yaml.YAMLError, ValueError, RecursionError, Invalid) as error:
-        values, problem = {}, f"the front matter cannot be read: {_first_line(error)}"
+        head = yaml_head.parse(text)
+        problem = "; ".join(f"of the front matter is not read: {each}" for each in head.problems) or None
+        values = head.values
+    except Invalid as error:
+        values, problem = {}, f"the front matter cannot be read: {error}"
     return FrontMatter(text=text, body_start=closing.end(), values=values, problem=problem)
-
-
-def _load(text: str) -> dict[str, Any]:
-    if len(text.encode()) > limits.FRONT_MATTER_MAX_BYTES:
-        raise Invalid(f"it is longer than {limits.FRONT_MATTER_MAX_BYTES // limits.KIB} KB")
-    # Events come before anything is built: an alias is refused before it can be expanded.
-    parse = cast("Callable[..., Iterable[object]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
-    for event in parse(text, Loader=yaml.SafeLoader):
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise Invalid("anchors and aliases are not taken")
-        if getattr(event, "tag", None):
-            raise Invalid("tags (!) are not taken")
-    loaded: object = yaml.load(text, Loader=yaml.SafeLoader)
-    if loaded is None:
-        return {}
-    if not isinstance(loaded, dict):
-        raise Invalid("it is no set of key: value lines")
-    return {str(key): value for key, value in cast("dict[Any, Any]", loaded).items()}
-
-
-def _first_line(error: Exception) -> str:
-    return " ".join(str(error).split())[:200]
 
 
 def body_of(content: str) -> str:
     return content[read(content).body_start :]
 
 
-def render(facts: PageFacts, body: str, *, head: str = "") -> tuple[str, int]:
+def render(
+    facts: PageFacts, body: str, *, head: str = "", older: str = "", implied_kind: str | None = None
+) -> tuple[str, int]:
     """A page file, and where its body begins (characters).
 
-    `head` is an earlier front matter text: its unknown keys stay as they are, its known keys get the
-    values of `facts` at their old place (None: the key goes away), keys that are missing follow at the end.
+    `head` is the front matter text that came with `body`, `older` that of the version before: all their
+    keys are kept, a newer value at the place of the older one. Keys that memoryd writes get the values of
+    `facts`; one that says so already stays as it is written. What only repeats the path (`implied_kind`)
+    or says nothing (no tags, not pinned) is not added.
     """
-    rendered = _rendered(facts)
-    lines: list[str] = []
-    for key, block in _blocks(head):
-        if key not in KNOWN_KEYS:
-            lines.append(block if block.endswith("\n") else block + "\n")
-        elif key in rendered:
-            lines.append(rendered.pop(key))
-    lines.extend(rendered.values())
-    front = f"---\n{''.join(lines)}---\n"
+    found = yaml_head.merged(_usable(older), _usable(head))
+    wishes = _wishes(facts, implied_kind)
+    newline = "\r\n" if "\r\n" in (head or older) else "\n"
+    text = _text(found, wishes, newline)
+    if not found.is_block or not _keeps(text, found, wishes):
+        # In one piece, or two heads whose lines do not go together: the values stay, their form does not.
+        text = _text(yaml_head.plain(found), wishes, newline)
+    front = f"---{newline}{text}---{newline}"
     return front + body, len(front)
 
 
-def _blocks(head: str) -> list[tuple[str | None, str]]:
-    """The lines of a head grouped by the top-level key that they belong to (None: comments before any)."""
-    blocks: list[tuple[str | None, str]] = []
-    for line in head.splitlines(keepends=True):
-        key = _KEY_LINE.match(line)
-        if key:
-            blocks.append((key.group(1) or key.group(2) or key.group(3), line))
-        elif blocks and not (line.startswith("#") or (blocks[-1][0] is None)):
-            blocks[-1] = (blocks[-1][0], blocks[-1][1] + line)
-        else:
-            blocks.append((None, line))
-    return blocks
+def _usable(text: str) -> Head:
+    try:
+        return yaml_head.parse(text)
+    except Invalid:
+        return Head(before=yaml_head.commented(text))
 
 
-def _rendered(facts: PageFacts) -> dict[str, str]:
-    lines: dict[str, str] = {}
-    if facts.title:
-        lines["title"] = f"title: {_scalar(facts.title)}\n"
-    if facts.kind:
-        lines["kind"] = f"kind: {_scalar(facts.kind)}\n"
-    if facts.tier:
-        lines["tier"] = f"tier: {facts.tier}\n"
-    if facts.tags:
-        lines["tags"] = f"tags: [{', '.join(_scalar(tag) for tag in facts.tags)}]\n"
-    if facts.pinned:
-        lines["pinned"] = "pinned: true\n"
-    if facts.expires_at is not None:
-        lines["expires_at"] = f"expires_at: {_scalar(expiry_text(facts.expires_at))}\n"
-    return lines
+@dataclass(frozen=True, kw_only=True)
+class _Wish:
+    """What a key is to say, and its line; None: it need not be there."""
+
+    value: object
+    line: str | None
+
+
+def _wishes(facts: PageFacts, implied_kind: str | None) -> dict[str, _Wish]:
+    kind, tags, expiry = facts.kind or implied_kind, facts.tags or (), facts.expires_at
+    wishes = {
+        "title": _Wish(value=facts.title, line=f"title: {_scalar(facts.title)}" if facts.title else None),
+        "kind": _Wish(value=kind, line=f"kind: {_scalar(kind)}" if kind and kind != implied_kind else None),
+        "tier": _Wish(value=facts.tier, line=f"tier: {facts.tier}" if facts.tier else None),
+        "tags": _Wish(value=tags, line=f"tags: [{', '.join(map(_scalar, tags))}]" if tags else None),
+        "pinned": _Wish(value=bool(facts.pinned), line="pinned: true" if facts.pinned else None),
+        "expires_at": _Wish(
+            value=expiry, line=f"expires_at: {_scalar(expiry_text(expiry))}" if expiry is not None else None
+        ),
+    }
+    if facts.last_modified_by:
+        line = f"last_modified_by: {_scalar(facts.last_modified_by)}"
+        wishes["last_modified_by"] = _Wish(value=facts.last_modified_by, line=line)
+    return wishes
+
+
+def _text(head: Head, wishes: Mapping[str, _Wish], newline: str) -> str:
+    last = {entry.key: number for number, entry in enumerate(head.entries)}
+    pieces = [head.before]
+    for number, entry in enumerate(head.entries):
+        wish = wishes.get(entry.key)
+        if wish is None or (last[entry.key] == number and _says(entry, wish)):
+            pieces.append(entry.text)
+        elif wish.line is not None and last[entry.key] == number:
+            pieces.append(f"{head.indent}{wish.line}{newline}")
+        pieces.append(entry.after)
+    for key, wish in wishes.items():
+        if key not in last and wish.line is not None and key not in _ONLY_CORRECTED:
+            pieces.append(f"{head.indent}{wish.line}{newline}")
+    return "".join(piece if not piece or piece[-1] in "\r\n" else piece + newline for piece in pieces)
+
+
+def _says(entry: Entry, wish: _Wish) -> bool:
+    facts, problems = facts_from({entry.key: entry.value})
+    said = getattr(facts, entry.key)
+    return entry.problem is None and not problems and (said or None) == (wish.value or None)
+
+
+def _keeps(text: str, head: Head, wishes: Mapping[str, _Wish]) -> bool:
+    """Whether a rewritten head still says what `head` said, apart from the keys that were to change."""
+    try:
+        again = yaml_head.parse(text)
+    except Invalid:
+        return False
+    others = [
+        [(each.key, repr(each.value)) for each in one.entries if each.key not in wishes]
+        for one in (head, again)
+    ]
+    return others[0] == others[1]
 
 
 def _scalar(text: str) -> str:

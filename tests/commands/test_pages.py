@@ -111,6 +111,55 @@ def test_a_persons_own_front_matter_keys_survive_a_rewrite_in_their_order(books:
     )
 
 
+def test_front_matter_that_a_writer_brings_leaves_the_persons_keys_alone(books: Books):
+    books.apply(page(body="---\naliases: [one]   # mine\ncssclass: wide\n---\nbody\n"))
+    books.apply(page(body="---\ntags: [t]\ncssclass: narrow\n---\nbody\n"))
+
+    assert latest(books)["content"] == (
+        "---\naliases: [one]   # mine\ncssclass: narrow\ntitle: a\ntier: semantic\ntags: [t]\n---\nbody\n"
+    )
+
+
+def test_who_wrote_last_is_put_right_where_the_page_names_it_and_is_no_change_by_itself(books: Books):
+    body = "---\nlast_modified_by: {username: ada}\n---\none\n"
+    books.apply(page(body=body), principal="ada")
+    same = books.apply(page(body="one\n"), principal="bob")
+    books.apply(page(body="two\n"), principal="bob")
+
+    assert same["changed"] is False
+    assert "last_modified_by: bob\n" in latest(books)["content"]
+
+
+def test_a_slot_is_always_pinned(books: Books):
+    books.apply(page("_slots/goals.md", body="---\nslot_kind: state\npinned: false\n---\n# Goals\n"))
+
+    row = latest(books, "_slots/goals.md")
+    assert (row["pinned"], row["kind"]) == (1, "slot")
+    assert "pinned: true" in row["content"]
+
+
+@pytest.mark.parametrize(
+    ("scope", "path", "may"),
+    [
+        ("write", "_rules/style.md", True),
+        ("admin", "_slots/goals.md", True),
+        ("pool", "concepts/queue.md", True),
+        ("pool", "_rules/style.md", False),
+        ("pool", "_Slots/goals.md", False),
+        ("capture", "_rules/style.md", False),
+        ("capture", "notes/a.md", False),
+        ("capture", "sessions/today.md", True),
+    ],
+)
+def test_text_gains_no_authority_by_the_folder_that_it_is_put_into(
+    books: Books, scope: str, path: str, may: bool
+):
+    answer = books.apply(page(path), token_scope=scope)
+
+    assert may is not isinstance(answer, Refusal)
+    assert may or answer.code == "forbidden"
+
+
 def test_a_write_against_an_old_version_is_a_conflict(books: Books):
     first = books.apply(page())
     books.apply(page(body="# Title\nsecond\n"))
@@ -131,6 +180,14 @@ def test_a_write_against_an_old_version_is_a_conflict(books: Books):
         ({"path": "index.md"}, "invalid"),
         ({"path": "_meta.md"}, "invalid"),
         ({"path": "log-2031-05.md"}, "invalid"),
+        ({"path": "LOG.md"}, "invalid"),
+        ({"path": "bootstrap.md"}, "invalid"),
+        ({"path": "notes/_meta.md"}, "invalid"),
+        ({"path": "_pending/improve/a.md"}, "invalid"),
+        ({"path": "_slots/u-ada/goals.md"}, "invalid"),
+        ({"body": "---\nentities: one\n---\n"}, "invalid"),
+        ({"body": "---\nslot_kind: state\n---\n"}, "invalid"),
+        ({"body": "---\n<<: {a: 1}\n---\n"}, "invalid"),
         ({"tier": "eternal"}, "invalid"),
         ({"expires_at": "soon"}, "invalid"),
         ({"tags": ("x" * 99,)}, "invalid"),

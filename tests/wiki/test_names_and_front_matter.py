@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.domain.front_matter import PageFacts, facts_from
+from memory_core.domain.front_matter import WRITTEN_KEYS, PageFacts, facts_from
 from memory_core.domain.page import Tier, clean_title, name_key, page_path, path_for_title, slug, title_of
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid
@@ -157,7 +157,7 @@ def test_unknown_keys_comments_and_order_stay():
     max_leaves=8,
 ), max_size=6))  # fmt: skip
 def test_a_rewrite_keeps_the_values_of_every_unknown_key(values: dict[str, object]):
-    unknown = {key: value for key, value in values.items() if key not in front_matter.KNOWN_KEYS}
+    unknown = {key: value for key, value in values.items() if key not in WRITTEN_KEYS}
     head = yaml.safe_dump(unknown, allow_unicode=True, sort_keys=False)
     if front_matter.read(f"---\n{head}---\n").problem:
         return
