@@ -67,6 +67,11 @@ class Settings:
         return self.data_dir / "wiki"
 
     @property
+    def history_aside(self) -> Path:
+        """Damaged histories (git) that were replaced by new ones."""
+        return self.data_dir / "history-aside"
+
+    @property
     def incoming(self) -> Path:
         return self.data_dir / "incoming"
 

@@ -158,6 +158,44 @@ EXTERNAL_FILE_MAX_BYTES = 4 * MIB
 #: Rows of the file outbox that one step of the writer installs.
 OUTBOX_STEP_ROWS = 200
 
+# --- the wiki's history (git) --------------------------------------------------------------------
+#: Changes are committed when there was quiet for so long, and at the latest after the second time.
+GIT_QUIET_SECONDS = 2.0
+GIT_BATCH_MAX_SECONDS = 10.0
+#: For one git command; for those that read everything.
+GIT_COMMAND_SECONDS = 30.0
+GIT_REPAIR_SECONDS = 300.0
+#: A lock that no living process is seen to hold is removed when it was there for so long; the second where processes
+#: cannot be looked at.
+GIT_LOCK_STALE_SECONDS = 2.0
+GIT_LOCK_BLIND_SECONDS = 600.0
+#: Between tries while somebody else is at work, and after failures (the last one repeats).
+GIT_BUSY_SECONDS = 0.5
+GIT_PAUSES_SECONDS = (1.0, 5.0, 30.0)
+#: After so many failures in a row the repository is looked through and repaired.
+GIT_FAILURES_MAX = 3
+#: A commit waits so long for its files to be in place; a file that is blocked does not hold it up for ever.
+GIT_FILES_WAIT_SECONDS = 10.0
+#: When more checkpoints wait than this, they are joined into one commit.
+GIT_WAITING_MAX = 64
+#: Commits that are looked through for one that a killed process made.
+GIT_LOOK_BACK_COMMITS = 200
+#: Batches whose commit is remembered in the database; the older ones are found in git alone.
+GIT_BATCHES_KEPT = 1_000
+#: Pages that one read of a baseline takes.
+GIT_BASELINE_ROWS = 200
+#: Commits of one process between two looks at the size of the repository; loose objects and packs until it is packed.
+GIT_TIDY_COMMITS = 50
+GIT_LOOSE_OBJECTS_MAX = 2_000
+GIT_PACKS_MAX = 50
+#: At the end of the process, for the last commit.
+GIT_STOP_SECONDS = 5.0
+#: The thread of the history, silent for longer, is said to be away.
+GIT_SILENT_SECONDS = 120.0
+CHECKPOINT_MESSAGE_MAX_CHARS = 2_000
+#: Lines of a commit message that name files.
+GIT_MESSAGE_FILES = 20
+
 # --- the web process ----------------------------------------------------------------------------
 #: Size of one request head: its line, the number of header fields, one field.
 REQUEST_LINE_MAX_BYTES = 8_190

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from memory_core import limits
+from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import project_of, store_version
 from memory_core.domain.front_matter import facts_from
 from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_path, title_of
@@ -19,7 +20,7 @@ from memory_core.domain.project import Project
 from memory_core.domain.search_words import further_words
 from memory_core.errors import NotFound
 from memory_core.store import pages
-from memory_core.store.outbox import Promise, clear_promise, promise_for, promises, state_of
+from memory_core.store.outbox import Promise, clear_promise, promise_file, promise_for, promises, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
 from memory_core.wiki.layout import TEMPORARY, meta_file, project_directory
@@ -66,14 +67,19 @@ def _order(reading: Reading, promise: Promise) -> Order:
     )
 
 
-def settle(tx: Transaction, outcomes: list[Outcome], redact: Redact) -> None:
-    """Enter into the books what an installation found: rows of files that are in place go, foreign bytes become versions."""
+def settle(
+    tx: Transaction, outcomes: list[Outcome], redact: Redact, *, lost_before: int = NOTHING_LOST
+) -> None:
+    """Enter into the books what an installation found: rows of files that are in place go, foreign bytes become versions.
+
+    `lost_before`: see `lost_writes`.
+    """
     for outcome in outcomes:
         promise = promise_for(tx, outcome.order.file)
         if promise is None or outcome.result is Result.BLOCKED:
             continue
         if outcome.result is Result.FOUND:
-            _take_in(tx, promise, outcome, redact)
+            _take_in(tx, promise, outcome, redact, lost_before)
         elif promise.sha256 == outcome.order.sha256:
             if promise.version_id is not None and outcome.sha256 not in (None, promise.sha256):
                 # The bytes from outside are lost (somebody deleted them); their redacted text is there now.
@@ -81,9 +87,12 @@ def settle(tx: Transaction, outcomes: list[Outcome], redact: Redact) -> None:
             clear_promise(tx, promise.seq)
 
 
-def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact) -> None:
+def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact, lost_before: int) -> None:
     """Make found bytes the newest version. Their file stays as it is; only what is indexed and shown is redacted."""
     project = project_of(tx, promise.project_id)
+    if is_own_lost_write(tx, promise.page_id, outcome.sha256, lost_before=lost_before):
+        _put_back(tx, promise, outcome.sha256)
+        return
     page = pages.page_by_id(tx, promise.page_id)
     path = page_path(page.path) if page else _path_in(project, promise.file)
     text = redact(outcome.found.decode("utf-8", "replace"))
@@ -93,6 +102,23 @@ def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact
     logger.warning(
         "a page was edited while it was written; the edit is the newest version, the written one is below it",
         extra={"action": "wiki_edit_taken_in", "file": promise.file},
+    )
+
+
+def _put_back(tx: Transaction, promise: Promise, found: bytes | None) -> None:
+    """Expect these bytes too: the next pass exchanges them for what was promised."""
+    promise_file(
+        tx,
+        promise.project_id,
+        page_id=promise.page_id,
+        file=promise.file,
+        found=state_of(found),
+        version_id=promise.version_id,
+        sha256=promise.sha256,
+    )
+    logger.warning(
+        "a file had gone back to an older state of its page at an unclean stop; it gets the newest one again",
+        extra={"action": "wiki_lost_write", "file": promise.file},
     )
 
 
@@ -126,12 +152,19 @@ def _path_in(project: Project, file: str) -> PagePath:
     return page_path(inside)
 
 
-def install_step(transact: Transact, installer: Installer, redact: Redact, *, after: int = 0) -> StepReport:
+def install_step(
+    transact: Transact,
+    installer: Installer,
+    redact: Redact,
+    *,
+    after: int = 0,
+    lost_before: int = NOTHING_LOST,
+) -> StepReport:
     """Install the next promised files behind row `after` and settle them in one transaction."""
     wanted = transact(lambda tx: orders(tx, after=after))
     outcomes = installer.install(wanted)
     if any(outcome.result is not Result.BLOCKED for outcome in outcomes):
-        transact(lambda tx: settle(tx, outcomes, redact))
+        transact(lambda tx: settle(tx, outcomes, redact, lost_before=lost_before))
     results = [outcome.result for outcome in outcomes]
     external = results.count(Result.FOUND)
     return StepReport(

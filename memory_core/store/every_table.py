@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from memory_core.store.tables import metadata
 from memory_core.store.tables_access import page_access
+from memory_core.store.tables_git import git_batches, git_changes
 
 #: Tables that lie beside `tables.py`; naming them here puts them into `metadata`.
-FURTHER = (page_access,)
+FURTHER = (page_access, git_batches, git_changes)
 
 __all__ = ["FURTHER", "metadata"]

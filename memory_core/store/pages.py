@@ -96,6 +96,11 @@ _BY_TITLE = Statement(
     .limit(1)
 )
 _VERSION = Statement(select(page_versions).where(page_versions.c.id == bindparam("id")))
+_CHAIN = Statement(
+    select(page_versions.c.seq, page_versions.c.sha256)
+    .where(page_versions.c.page_id == bindparam("page_id"))
+    .order_by(page_versions.c.seq)
+)
 _ADD_PAGE = Statement(
     insert(pages).values(
         id=bindparam("id"),
@@ -213,6 +218,11 @@ def page_titled(reading: Reading, project_id: bytes, title: str) -> StoredPage |
 def version_row(reading: Reading, version_id: bytes) -> Any:
     """One version with all its columns, or None."""
     return reading.row(_VERSION, id=version_id)
+
+
+def chain(reading: Reading, page_id: bytes) -> list[tuple[int, bytes]]:
+    """Row number and file hash of each version of a page, oldest first."""
+    return [(row["seq"], row["sha256"]) for row in reading.rows(_CHAIN, page_id=page_id)]
 
 
 def hash_is_known(reading: Reading, sha256: bytes) -> bool:

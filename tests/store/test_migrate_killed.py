@@ -55,8 +55,9 @@ def test_a_kill_leaves_a_whole_revision(tmp_path, statement):
         [r[0] for r in connection.execute("SELECT version_num FROM alembic_version")] if tables else [None]
     )
     connection.close()
-    assert (child.returncode, versions[0]) in [(-9, None), (-9, "0001"), (-9, schema.HEAD), (0, schema.HEAD)]
+    assert child.returncode in (0, -9)
+    assert versions[0] in (schema.REVISIONS[-1:] if child.returncode == 0 else (None, *schema.REVISIONS))
     assert ("observations" in tables) == (versions[0] is not None)
-    assert ("observations_fts" in tables) == (versions[0] == schema.HEAD)
+    assert ("observations_fts" in tables) == (versions[0] not in (None, "0001"))
     migrate.migrate(path, tmp_path, FakeClock())
     assert migrate.is_current(path)

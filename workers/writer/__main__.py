@@ -16,6 +16,7 @@ from memory_core.errors import Conflict, Invalid, NotAlone, NotFound, SchemaTooN
 from memory_core.ids import IdSource
 from workers import exit_codes, logs
 from workers.heartbeat import Heartbeat, hang_file, heartbeat_file
+from workers.writer.clean_stop import note_clean_stop
 from workers.writer.engine import Stopping
 from workers.writer.mark import MarkFile
 from workers.writer.ownership import WriterLock
@@ -65,16 +66,20 @@ def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threadi
         writer.loop.start()
         heart.beat()
         writer.consumer.start()
+        writer.history.start()
         writer.loop.run()
+        writer.history.finish(writer.engine)
     except Stopping:
         pass
     finally:
         stopping.set()
         writer.consumer.end()
+        writer.history.stop()
     # In order: all that was begun is committed, and the next process has nothing to be careful about.
     owned.connection.truncate()
     owned.connection.close()
     mark.clear()
+    note_clean_stop(settings.run_dir, owned.install.epoch)
     logger.info("the writer ends", extra={"action": "writer_ended"})
     return exit_codes.OK
 

@@ -10,9 +10,14 @@ from dataclasses import dataclass
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.commands.handoffs import release_expired_offers
+from memory_core.commands.lost_writes import NOTHING_LOST
 from memory_core.commands.sessions import refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
+from memory_core.store.database import Database
+from memory_core.store.git_batches import newest_version
+from memory_core.wiki.git import Git
+from memory_core.wiki.git_repository import Repository
 from memory_core.wiki.outbox import Installer
 from workers.broker import broker_url
 from workers.celery_app import make_app, ring
@@ -23,8 +28,11 @@ from workers.queue.incoming import Incoming
 from workers.queue.keys import Keys
 from workers.queue.reader import StreamReader
 from workers.writer.celery_worker import Consumer
+from workers.writer.clean_stop import was_clean
 from workers.writer.duties import Duties, Duty
 from workers.writer.engine import Engine, Stopping
+from workers.writer.history import History
+from workers.writer.history_state import HistoryState
 from workers.writer.loop import WriterLoop
 from workers.writer.mark import MarkFile
 from workers.writer.metrics import Metrics
@@ -38,6 +46,8 @@ from workers.writer.wiki import WikiFiles
 class Writer:
     loop: WriterLoop
     consumer: Consumer
+    history: History
+    engine: Engine
 
 
 def assemble(
@@ -70,19 +80,32 @@ def assemble(
         epoch=epoch,
         ring=lambda name: ring(sender, install, name),
     )
+    is_unclean = not was_clean(settings.run_dir, epoch)
+    history = _history(settings, clock, ids, disk, epoch=epoch, is_unclean=is_unclean)
     loop = WriterLoop(
         engine=engine,
         queue=queue,
         room=Room(owned.connection, _ballast(settings, disk)),
-        duties=Duties(engine, clock, DUTIES),
-        files=WikiFiles(engine, Installer(settings.wiki), _late_redactor(settings), clock),
+        duties=Duties(engine, clock, (*DUTIES, _books_of(history))),
+        files=WikiFiles(
+            engine,
+            Installer(settings.wiki),
+            _late_redactor(settings),
+            clock,
+            lost_before=engine.read(newest_version) if is_unclean else NOTHING_LOST,
+        ),
         metrics=Metrics(settings.run_dir / "writer.metrics.json", clock, epoch=epoch),
         clock=clock,
         beat=heart.beat,
         stopping=stopping,
     )
     app = make_app(settings, install, consumer="writer")
-    return Writer(loop=loop, consumer=Consumer(app, install, loop.drain, stopping))
+    return Writer(
+        loop=loop,
+        consumer=Consumer(app, install, loop.drain, stopping),
+        history=history,
+        engine=engine,
+    )
 
 
 #: What the writer originates itself, by the rules of the commands' families.
@@ -94,6 +117,27 @@ DUTIES = (
         every_seconds=limits.DUTY_SECONDS,
     ),
 )
+
+
+def _books_of(history: History) -> Duty:
+    return Duty(name="history", work=history.keep_books, every_seconds=limits.DUTY_SECONDS)
+
+
+def _history(
+    settings: Settings, clock: Clock, ids: IdSource, disk: DiskGauge, *, epoch: int, is_unclean: bool
+) -> History:
+    return History(
+        repository=Repository(Git(settings.wiki, settings.tmp_dir), clock),
+        database=Database(settings.database),
+        root=settings.wiki,
+        aside=settings.history_aside,
+        state=HistoryState(settings.run_dir, clock),
+        may_write=lambda: disk.backlog_room_bytes() > 0,
+        clock=clock,
+        ids=ids,
+        epoch=epoch,
+        is_unclean=is_unclean,
+    )
 
 
 def pause_of(heart: Heartbeat, stopping: threading.Event) -> Callable[[float], None]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.commands import files
+from memory_core.commands.lost_writes import NOTHING_LOST
 from memory_core.wiki.outbox import Installer
 from workers.writer.engine import Engine
 
@@ -15,15 +16,23 @@ logger = logging.getLogger(__name__)
 
 
 class WikiFiles:
-    """`redact` removes secrets from a text; it is asked only when somebody else's bytes are found."""
+    """`redact` removes secrets from a text; it is asked only when somebody else's bytes are found. `lost_before`: see
+    `memory_core.commands.lost_writes`."""
 
     def __init__(
-        self, engine: Engine, installer: Installer, redact: Callable[[str], str], clock: Clock
+        self,
+        engine: Engine,
+        installer: Installer,
+        redact: Callable[[str], str],
+        clock: Clock,
+        *,
+        lost_before: int = NOTHING_LOST,
     ) -> None:
         self._engine = engine
         self._installer = installer
         self._redact = redact
         self._clock = clock
+        self._lost_before = lost_before
         self._is_clean = False
         #: Behind which row the next pass goes on, and from when on it may.
         self._after = 0
@@ -37,7 +46,13 @@ class WikiFiles:
         now = self._clock.monotonic()
         if not promised and now < self._next_look:
             return
-        done = files.install_step(self._engine.originate, self._installer, self._redact, after=self._after)
+        done = files.install_step(
+            self._engine.originate,
+            self._installer,
+            self._redact,
+            after=self._after,
+            lost_before=self._lost_before,
+        )
         if done.more:
             self._after, self._next_look = done.last, now
             return
