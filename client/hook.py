@@ -7,11 +7,11 @@ Light: nothing here imports more than the standard library, and little of that.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
 
+from client import context
 from client import payload as payloads
 from client import settings as client_settings
 from client.place import repository_of
@@ -20,12 +20,8 @@ from client.settings import ClientSettings
 from client.spool import Spool
 from memory_core import limits
 
-#: What a client expects on standard output when there is nothing to say; others are given `{}`.
-_NOTHING = {"claude-code": "", "codex": ""}
 #: What a request for context says, in the words of the event.
 _ASKED = ("agent", "session_id", "cwd", "home", "repo_path", "project_strategy")
-_SESSION_START = "sessionstart"
-_USER_PROMPT = "userpromptsubmit"
 
 
 def run() -> None:
@@ -47,7 +43,7 @@ def main(arguments: list[str]) -> int:
         answer = _handle(client, arguments[1], _source(arguments[2:]), dict(os.environ))
     except Exception as error:  # whatever it is, the agent must go on
         _warn(f"this event was not kept: {type(error).__name__}: {_reason(error)}")
-    _print(answer or _NOTHING.get(client, "{}"))
+    _print(answer or context.nothing(client))
     return 0
 
 
@@ -59,8 +55,7 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
     spool = Spool(settings.spool_dir)
     body = payloads.parse(_standard_input())
     session = payloads.session_of(body, environ)
-    cwd = body.get("cwd")
-    cwd = cwd if isinstance(cwd, str) and cwd else _working_directory()
+    cwd = payloads.directory_of(body, environ) or _working_directory()
     state = SessionState(settings.state_dir, client, session or "none")
     seq, given = state.next_seq(now_us)
     repository = repository_of(cwd)
@@ -85,11 +80,10 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
         now_us=now_us,
         seq=seq,
     )
-    kind = event.replace("-", "").replace("_", "").lower()
     asked = {name: kept[name] for name in _ASKED}
-    answer = _context(kind, spool, settings, state, asked, given=given) if session else ""
+    text = _context(event, spool, settings, state, asked, given=given) if session else ""
     _start_drain(spool, settings)
-    return answer
+    return context.answer(client, event, text) if text else ""
 
 
 def _keep(
@@ -113,7 +107,7 @@ def _keep(
 
 
 def _context(
-    kind: str,
+    event: str,
     spool: Spool,
     settings: ClientSettings,
     state: SessionState,
@@ -121,23 +115,20 @@ def _context(
     *,
     given: bool,
 ) -> str:
-    """The JSON that puts recalled context before the agent; empty when there is none."""
-    if kind == _SESSION_START:
+    """The recalled context that is due at this event; empty when there is none."""
+    if context.is_start(event):
         from client import drain
 
         drain.drain_briefly(spool, settings, seconds=limits.SESSION_START_DRAIN_SECONDS)
         seconds = limits.CONTEXT_FETCH_SECONDS
-    elif kind == _USER_PROMPT and not given:
+    elif context.is_prompt(event) and not given:
         seconds = limits.PROMPT_CONTEXT_SECONDS
     else:
         return ""
     text = _handoff(settings, asked, seconds)
-    if text or kind == _USER_PROMPT:
+    if text or context.is_prompt(event):
         state.mark_given()  # the first prompt asks once, whatever comes of it
-    if not text:
-        return ""
-    name = "SessionStart" if kind == _SESSION_START else "UserPromptSubmit"
-    return json.dumps({"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}})
+    return text
 
 
 def _handoff(settings: ClientSettings, asked: dict[str, str], seconds: float) -> str:

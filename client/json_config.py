@@ -15,19 +15,30 @@ Config = dict[str, Any]
 _INDENT = re.compile(r"^[{\[]\r?\n([ \t]+)")
 
 
-def change_json(path: Path, change: Callable[[Config], None], *, holds_token: bool = False) -> FileChange:
+def change_json(
+    path: Path,
+    change: Callable[[Config], None],
+    *,
+    holds_token: bool = False,
+    residue: Config | None = None,
+) -> FileChange:
     """The change of the file at `path` that `change` makes to its object.
 
     Unknown keys and the order of keys stay. `Invalid` when the file holds no JSON object.
-    A file that had not existed before us, and would be left empty, is removed.
+    A file that had not existed before us, and would be left empty (or with no more than `residue`,
+    what its client wants there beside our entries), is removed.
     """
     before = read_text(path)
     config = _parse(path, before)
     original = json.dumps(config)
     change(config)
-    after = before if json.dumps(config) == original else _render(config, before)
-    if not config and after is not None and _was_made_by_us(path):
+    rest = residue or {}
+    if json.dumps(config) == original:
+        after = before
+    elif config in ({}, rest) and _was_made_by_us(path, change, rest):
         after = None
+    else:
+        after = _render(config, before)
     return FileChange(path=path, before=before, after=after, holds_token=holds_token)
 
 
@@ -37,6 +48,15 @@ def section(config: Config, name: str, path: Path) -> Config:
     if not isinstance(found, dict):
         raise Invalid(f"{path}: {name!r} is no object")
     return found
+
+
+def take_out(config: Config, table: str, name: str) -> None:
+    """`config` without `table.name`, and without a table that holds nothing else."""
+    entries = config.get(table)
+    if isinstance(entries, dict) and name in entries:
+        del entries[name]
+        if not entries:
+            del config[table]
 
 
 def _parse(path: Path, text: str | None) -> Config:
@@ -64,9 +84,24 @@ def _render(config: Config, before: str | None) -> str:
     return text if before and not before.endswith("\n") else f"{text}\n"
 
 
-def _was_made_by_us(path: Path) -> bool:
-    """A file that was there before our first change has a backup beside it."""
+def _was_made_by_us(path: Path, change: Callable[[Config], None], residue: Config) -> bool:
+    """Whether there was no such file before our first change.
+
+    One that was there has a backup beside it. The oldest backup may hold nothing but ours: hooks that
+    were installed before the MCP server into a file of the same name.
+    """
     real = path.resolve()
-    return real.parent.is_dir() and not any(
-        entry.name.startswith(f"{real.name}{BACKUP_WORD}") for entry in real.parent.iterdir()
+    if not real.parent.is_dir():
+        return True
+    backups = sorted(
+        entry for entry in real.parent.iterdir() if entry.name.startswith(f"{real.name}{BACKUP_WORD}")
     )
+    if not backups:
+        return True
+    try:
+        first = _parse(backups[0], read_text(backups[0]))
+        original = json.dumps(first)
+        change(first)
+    except Invalid:
+        return False
+    return json.dumps(first) != original and first in ({}, residue)

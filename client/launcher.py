@@ -48,3 +48,17 @@ def script(*, config_file: Path, python: Path | None = None, code: Path | None =
 def is_ours(command: str) -> bool:
     """Whether a program's path is that of a launcher of memoryd, wherever the home was at that time."""
     return command.endswith(f"/memoryd/bin/{NAME}")
+
+
+def is_our_line(line: str) -> bool:
+    """Whether a command line for a shell runs a launcher of memoryd."""
+    try:
+        words = shlex.split(line)
+    except ValueError:
+        return False
+    return bool(words) and is_ours(words[0])
+
+
+def command_line(launcher: Path, client: str, event: str) -> str:
+    """The hook as one line for a shell; the same on every run, whatever the path holds."""
+    return f"{shlex.quote(str(launcher))} {client} {event}"

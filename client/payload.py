@@ -26,6 +26,10 @@ _SESSION_FIELDS = (
     "session",
 )
 _SESSION_VARIABLES = ("CLAUDE_CODE_SESSION_ID", "GEMINI_SESSION_ID", "GROK_SESSION_ID", "CRUSH_SESSION_ID")
+_DIRECTORY_FIELDS = ("cwd", "working_dir", "workspaceRoot")
+#: Lists of the folders that are open, the first being the one that counts.
+_DIRECTORY_LISTS = ("workspace_roots", "workspaceRoots", "workspacePaths")
+_DIRECTORY_VARIABLES = ("CURSOR_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PROJECT_DIR")
 _HOST_VARIABLES = {
     "GROK_HOOK_EVENT": "grok",
     "CURSOR_VERSION": "cursor",
@@ -107,6 +111,22 @@ def session_of(payload: dict[str, object], environ: dict[str, str]) -> str:
         if isinstance(value, str) and value.strip():
             return value.strip()
     return next((environ[name] for name in _SESSION_VARIABLES if environ.get(name)), "")
+
+
+def directory_of(payload: dict[str, object], environ: dict[str, str]) -> str:
+    """Where the session works, by payload or environment, or empty text.
+
+    Not every client runs its hooks there: a hook of Cursor's user file runs in `~/.cursor`.
+    """
+    for name in _DIRECTORY_FIELDS:
+        value = payload.get(name)
+        if isinstance(value, str) and value:
+            return value.rstrip("/") or "/"
+    for name in _DIRECTORY_LISTS:
+        listed = payload.get(name)
+        if isinstance(listed, list) and listed and isinstance(listed[0], str) and listed[0]:
+            return listed[0]
+    return next((environ[name] for name in _DIRECTORY_VARIABLES if environ.get(name)), "")
 
 
 def host_of(environ: dict[str, str]) -> str:

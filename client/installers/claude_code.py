@@ -7,7 +7,7 @@ from pathlib import Path
 from client import hook_groups
 from client.changes import FileChange
 from client.installers import SERVER_NAME, Installer, Place, installers
-from client.json_config import Config, change_json, section
+from client.json_config import Config, change_json, section, take_out
 from client.launcher import is_ours
 from memory_core.agents.claude_code import CLAUDE_CODE
 
@@ -53,15 +53,9 @@ def mcp(place: Place, url: str, token: str) -> list[FileChange]:
 def remove(place: Place) -> list[FileChange]:
     settings, servers = _settings(place), _servers(place)
 
-    def without_server(config: Config) -> None:
-        if SERVER_NAME in config.get("mcpServers", {}):
-            del config["mcpServers"][SERVER_NAME]
-            if not config["mcpServers"]:
-                del config["mcpServers"]
-
     return [
         change_json(settings, lambda config: hook_groups.take_out(config, settings, _is_ours)),
-        change_json(servers, without_server),
+        change_json(servers, lambda config: take_out(config, "mcpServers", SERVER_NAME)),
     ]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from client import hook_groups
 from client.changes import FileChange, read_text
 from client.installers import SERVER_NAME, Installer, Place, installers
 from client.json_config import change_json
-from client.launcher import is_ours
+from client.launcher import command_line, is_our_line
 from memory_core.agents.codex import CODEX
 from memory_core.errors import Invalid
 
@@ -32,7 +31,7 @@ def hooks(place: Place, launcher: Path) -> list[FileChange]:
     wanted = {
         event: {
             "type": "command",
-            "command": f"{shlex.quote(str(launcher))} {CODEX.name} {event}",
+            "command": command_line(launcher, CODEX.name, event),
             "timeout": _SHORT.get(event, _TIMEOUT_SECONDS),
         }
         for event in CODEX.hook_events
@@ -101,11 +100,7 @@ def _table(parent: Any, name: str, path: Path, *, is_super: bool = False) -> Any
 
 
 def _is_ours(handler: hook_groups.Handler) -> bool:
-    try:
-        words = shlex.split(str(handler.get("command", "")))
-    except ValueError:
-        return False
-    return bool(words) and is_ours(words[0])
+    return is_our_line(str(handler.get("command", "")))
 
 
 CODEX_INSTALLER = installers.add("codex")(

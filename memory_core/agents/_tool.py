@@ -34,6 +34,11 @@ _FILE = frozenset(
         "write_file",
         "patch",
         "notebookread",
+        "read_many_files",
+        "strreplace",
+        "search_replace",
+        "edit_file",
+        "delete",
     ]
 )
 _SEARCH = frozenset(
@@ -49,14 +54,32 @@ _SEARCH = frozenset(
         "list_dir",
         "grep_search",
         "search_files",
+        "list_directory",
+        "search_file_content",
+        "codebase_search",
+        "semanticsearch",
     ]
 )
 _NON_FILE = frozenset(
-    ["bash", "shell", "execute", "run_command", "web_search", "terminal", "websearch", "webfetch"]
+    [
+        "bash",
+        "shell",
+        "execute",
+        "run_command",
+        "run_shell_command",
+        "web_search",
+        "google_web_search",
+        "web_fetch",
+        "terminal",
+        "websearch",
+        "webfetch",
+    ]
 )
 
 #: Tools of memoryd itself: what they return is memory already.
-_OWN_TOOLS = re.compile(r"mcp__memoryd__|memory_(query|recent|read_page|status|handoff_\w+)$")
+_OWN_TOOLS = re.compile(
+    r"mcp__?memoryd_|(?:MCP:)?memory_(query|recent|read_page|status|briefing|read_session_observations|handoff_\w+)$"
+)
 _CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _PATCHED_FILE = re.compile(
     r"^\*\*\* (?:Add File|Update File|Delete File|Move to): ([^\n]{1,4096})$", re.MULTILINE

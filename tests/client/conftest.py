@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from client.installers import Place
 from client.settings import ClientSettings
 from client.spool import Entry, Spool
 from tests.client.gate_server import Gate, running_gate
@@ -63,3 +65,16 @@ def spooled(spool: Spool) -> Callable[..., list[Entry]]:
         ]
 
     return fill
+
+
+@pytest.fixture
+def token() -> str:
+    return secrets.token_urlsafe(24)
+
+
+@pytest.fixture
+def place(home: Path, token: str) -> Place:
+    token_file = home / ".local/share/memoryd/data/token"
+    token_file.parent.mkdir(parents=True)
+    token_file.write_text(f"{token}\n")
+    return Place(home=home)

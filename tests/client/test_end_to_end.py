@@ -15,6 +15,8 @@ import pytest
 from client.spool import Spool
 from memory_core.agents.claude_code import CLAUDE_CODE
 from memory_core.agents.codex import CODEX
+from memory_core.agents.cursor import CURSOR
+from memory_core.agents.gemini_cli import GEMINI_CLI
 from tests.client.gate_server import Gate, key_of, query_of
 from tests.payloads import sample, stripe_key
 
@@ -69,9 +71,22 @@ def run_claude_hook(home: Path, event: str, payload: object) -> bytes:
 
 
 def run_codex_hook(home: Path, event: str, payload: object) -> bytes:
-    """As Codex does it: a command line for the shell."""
     config = json.loads((home / ".codex/hooks.json").read_text("utf-8"))
-    command = config["hooks"][event][0]["hooks"][0]["command"]
+    return run_line(config["hooks"][event][0]["hooks"][0]["command"], payload)
+
+
+def run_gemini_hook(home: Path, event: str, payload: object) -> bytes:
+    config = json.loads((home / ".gemini/settings.json").read_text("utf-8"))
+    return run_line(config["hooks"][event][0]["hooks"][0]["command"], payload)
+
+
+def run_cursor_hook(home: Path, event: str, payload: object) -> bytes:
+    config = json.loads((home / ".cursor/hooks.json").read_text("utf-8"))
+    return run_line(config["hooks"][event][0]["command"], payload)
+
+
+def run_line(command: str, payload: object) -> bytes:
+    """As these clients do it: a command line for the shell."""
     done = subprocess.run(
         ["/bin/sh", "-c", command],
         input=json.dumps(payload).encode(),
@@ -110,16 +125,36 @@ def test_what_stands_in_the_configuration_brings_a_session_to_the_server(install
 
 @pytest.mark.parametrize("home", DIRECTORIES[:1], indirect=True)
 def test_every_installed_hook_runs(installed: Path, gate: Gate):
-    for event in CLAUDE_CODE.hook_events:
-        run_claude_hook(installed, event, {"session_id": "s", "hook_event_name": event, "cwd": "/"})
-    for event in CODEX.hook_events:
-        run_codex_hook(installed, event, {"session_id": "s", "hook_event_name": event, "cwd": "/"})
-    items = gate.wait_for(len(CLAUDE_CODE.hook_events) + len(CODEX.hook_events))
-
-    seen = {(query_of(i["url"])["agent"], query_of(i["url"])["event"]) for i in items}
-    assert seen == {("claude-code", e) for e in CLAUDE_CODE.hook_events} | {
-        ("codex", e) for e in CODEX.hook_events
+    run = {
+        CLAUDE_CODE: run_claude_hook,
+        CODEX: run_codex_hook,
+        GEMINI_CLI: run_gemini_hook,
+        CURSOR: run_cursor_hook,
     }
+    wanted = {(client.name, event) for client in run for event in client.hook_events}
+    for client, hook in run.items():
+        for event in client.hook_events:
+            hook(installed, event, {"session_id": "s", "hook_event_name": event, "cwd": "/"})
+    items = gate.wait_for(len(wanted))
+
+    assert {(query_of(i["url"])["agent"], query_of(i["url"])["event"]) for i in items} == wanted
+
+
+def test_each_client_is_given_a_handoff_in_the_shape_that_it_reads(installed: Path, gate: Gate):
+    gate.handoff = "Fees are half done."
+    gemini = json.loads(run_gemini_hook(installed, "SessionStart", sample("gemini-cli", "SessionStart")))
+    cursor = json.loads(run_cursor_hook(installed, "sessionStart", sample("cursor", "sessionStart")))
+    later = json.loads(run_gemini_hook(installed, "BeforeAgent", {"session_id": "other", "prompt": "go on"}))
+    said = json.loads(
+        run_cursor_hook(installed, "beforeSubmitPrompt", {"conversation_id": "o", "prompt": "go"})
+    )
+
+    assert gemini["hookSpecificOutput"]["hookEventName"] == "SessionStart"
+    assert later["hookSpecificOutput"]["hookEventName"] == "BeforeAgent"
+    assert "half done" in gemini["hookSpecificOutput"]["additionalContext"]
+    assert list(cursor) == ["additional_context"]
+    assert "half done" in cursor["additional_context"]
+    assert said == {}
 
 
 def test_the_commands_preview_apply_report_and_remove(tmp_path: Path, gate: Gate):
@@ -141,7 +176,7 @@ def test_the_commands_preview_apply_report_and_remove(tmp_path: Path, gate: Gate
     assert "of-the-test" not in memoryd(home, "install_mcp", "--url", "http://other.test")
 
     memoryd(home, "uninstall", "--apply")
-    assert [path for path in home.rglob("*") if path.is_file()] == [token]
+    assert [path for path in home.rglob("*") if path.is_file() and "-backup-" not in path.name] == [token]
 
 
 def test_errors_are_one_sentence_and_exit_code_1(tmp_path: Path):

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from client.changes import FileChange, apply, preview
-from client.install import Connection, installers_named, plan_hooks, plan_mcp, plan_removal, secrets_in
+from client.install import Connection, installers_named, plan_hooks, plan_mcp, secrets_in
 from client.installers import Place
 from client.launcher import launcher_path
 from memory_core.agents.claude_code import CLAUDE_CODE
 from memory_core.agents.codex import CODEX
 from memory_core.errors import Conflict, Invalid, NotFound
 from tests.client.conftest import NOW_US
+from tests.client.installing import files, hooks_of, install, uninstall, write
 
 SETTINGS = """\
 {
@@ -52,47 +51,6 @@ theme = 'dark'
 """
 
 Plan = Callable[[], list[FileChange]]
-
-
-@pytest.fixture
-def token() -> str:
-    return secrets.token_urlsafe(24)
-
-
-@pytest.fixture
-def place(home: Path, token: str) -> Place:
-    write(home / ".local/share/memoryd/data/token", f"{token}\n")
-    return Place(home=home)
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return path
-
-
-def install(place: Place, *names: str, url: str | None = None) -> list[Path]:
-    chosen = installers_named(names)
-    backups = apply(plan_hooks(place, chosen, Connection(url=url)), now_us=NOW_US)
-    return backups + apply(plan_mcp(place, chosen, Connection(url=url)), now_us=NOW_US)
-
-
-def uninstall(place: Place, *names: str) -> None:
-    apply(plan_removal(place, installers_named(names)), now_us=NOW_US)
-
-
-def files(home: Path) -> dict[str, str]:
-    """Every file but backups and the server's own."""
-    found = (path for path in home.rglob("*") if path.is_file())
-    return {
-        str(path.relative_to(home)): path.read_text("utf-8")
-        for path in found
-        if "backup" not in path.name and path.name != "token"
-    }
-
-
-def hooks_of(path: Path) -> dict[str, Any]:
-    return json.loads(path.read_text("utf-8"))["hooks"]
 
 
 def test_claude_code_gets_an_exec_form_hook_for_each_event(place: Place):
@@ -168,6 +126,11 @@ def test_uninstalling_restores_every_byte(with_files: bool, place: Place):
         )
         write(place.home / ".codex/config.toml", CONFIG)
         write(place.home / ".codex/hooks.json", '{\n  "description": "mine"\n}\n')
+        write(place.home / ".gemini/settings.json", SETTINGS)
+        write(
+            place.home / ".cursor/hooks.json",
+            '{\n  "version": 1,\n  "hooks": {\n    "stop": [\n      {\n        "command": "say done"\n      }\n    ]\n  }\n}\n',
+        )
     before = files(place.home)
     install(place)
     uninstall(place)
@@ -252,7 +215,7 @@ def test_the_command_lines_do_not_change_with_the_installation(place: Place, mon
 
 def test_a_changed_file_leaves_a_dated_backup(place: Place):
     write(place.home / ".claude/settings.json", SETTINGS)
-    (backup,) = install(place)
+    (backup,) = install(place, "claude")
 
     assert backup.name == "settings.json.memoryd-backup-20260528T202640Z"
     assert backup.read_text("utf-8") == SETTINGS
@@ -313,6 +276,9 @@ def test_other_directories_are_honoured(home: Path, token: str):
         (".claude/settings.json", '{"hooks": []}'),
         (".claude/settings.json", '{"hooks": {"Stop": {}}}'),
         (".claude.json", '{"mcpServers": "x"}'),
+        (".gemini/settings.json", "// mine\n{}"),
+        (".cursor/hooks.json", '{"hooks": {"stop": {}}}'),
+        (".cursor/mcp.json", "[]"),
         (".codex/config.toml", "a = = 1"),
         (".codex/config.toml", "mcp_servers = 3"),
     ],
