@@ -233,6 +233,16 @@ WEB_STOP_SECONDS = 10
 #: Rows of one list of the HTTP API.
 LIST_DEFAULT = 50
 LIST_MAX = 200
+#: Projects that one search of the HTTP API names; pages of one page's list of links.
+SCOPES_MAX = 25
+LINKS_SHOWN_MAX = 200
+#: Pages that a project's health names of each sort; an episodic page that nobody touched for longer is stale.
+HEALTH_PAGES_MAX = 20
+STALE_DAYS = 30
+#: How long a browser may keep answers of the HTTP API: lists and hits, a project's pages, one page.
+LIST_CACHE_SECONDS = 30
+PAGES_CACHE_SECONDS = 60
+PAGE_CACHE_SECONDS = 300
 #: Fields of one query string.
 QUERY_FIELDS_MAX = 64
 #: Between attempts to bind the probe port; a probe's connection may last.

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any, cast
-from urllib.parse import urlencode
+from typing import Any
 
 from flask import Blueprint, Response, request
 
-from memory_core import limits
 from memory_core.clock import rfc3339
 from memory_core.commands.letters import DiscardDeadLetter, RetryDeadLetter
 from memory_core.errors import Invalid, NotFound
@@ -18,13 +16,13 @@ from memory_core.recall.scope import Asker, project_for
 from memory_core.store import command_ids, handoffs, letters, sessions
 from memory_core.store.database import Snapshot
 from memory_core.store.letters import Letter
+from web import lists
 from web.answers import json_answer
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CALLER, CallContext
 from web.parts import Parts
-
-_STATES = {"sessions": ("open", "ended"), "handoffs": ("open", "offered", "accepted", "expired")}
+from web.shapes import HANDOFF_STATES, handoff_shape, session_shape
 
 
 def blueprint(parts: Parts) -> Blueprint:
@@ -48,35 +46,35 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.get("/sessions")
     @needs("read")
     def _sessions() -> Response:
-        state, limit = _state("sessions"), _limit()
+        state, limit = lists.state("open", "ended"), lists.limit()
         with parts.database.snapshot() as reading:
             rows = sessions.listed(
                 reading,
                 project_id=_project(reading),
                 owner=current().principal,
                 is_open=None if state is None else state == "open",
-                before=_number("before"),
+                before=lists.number("before"),
                 limit=limit,
             )
-        return _listed(
-            [_session(row) for row in rows], limit, before=rows[-1]["last_event_at"] if rows else None
+        return lists.listed(
+            [session_shape(row) for row in rows], limit, before=rows[-1]["last_event_at"] if rows else None
         )
 
     @routes.get("/handoffs")
     @needs("read")
     def _handoffs() -> Response:
-        state, limit = _state("handoffs"), _limit()
+        state, limit = lists.state(*HANDOFF_STATES), lists.limit()
         with parts.database.snapshot() as reading:
             rows = handoffs.listed(
                 reading,
                 project_id=_project(reading),
                 state=state,
                 owner=current().principal,
-                before=_number("before"),
+                before=lists.number("before"),
                 limit=limit,
             )
-        return _listed(
-            [_handoff(row) for row in rows], limit, before=rows[-1]["created_at"] if rows else None
+        return lists.listed(
+            [handoff_shape(row) for row in rows], limit, before=rows[-1]["created_at"] if rows else None
         )
 
     @routes.get("/commands/<text>")
@@ -89,10 +87,12 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.get("/dead")
     @needs("admin")
     def _dead() -> Response:
-        limit = _limit()
+        limit = lists.limit()
         with parts.database.snapshot() as reading:
-            found = letters.dead(reading, after=_number("after") or 0, count=limit)
-        return _listed([_letter(letter) for letter in found], limit, after=found[-1].seq if found else None)
+            found = letters.dead(reading, after=lists.number("after") or 0, count=limit)
+        return lists.listed(
+            [_letter(letter) for letter in found], limit, after=found[-1].seq if found else None
+        )
 
     @routes.get("/dead/<text>")
     @needs("admin")
@@ -107,14 +107,14 @@ def blueprint(parts: Parts) -> Blueprint:
     @needs("admin")
     def _retry(text: str) -> Response:
         return json_answer(
-            _context(parts).submit(RetryDeadLetter(letter=text, principal=_given("principal")))
+            _context(parts).submit(RetryDeadLetter(letter=text, principal=lists.given("principal")))
         )
 
     @routes.post("/dead/<text>/discard")
     @needs("admin")
     def _discard(text: str) -> Response:
         return json_answer(
-            _context(parts).submit(DiscardDeadLetter(letter=text, principal=_given("principal")))
+            _context(parts).submit(DiscardDeadLetter(letter=text, principal=lists.given("principal")))
         )
 
     return routes
@@ -133,79 +133,10 @@ def _context(parts: Parts) -> CallContext:
 
 def _project(reading: Snapshot) -> bytes | None:
     """The project that the query names; None where it names none: then all are meant."""
-    workspace, project = _given("workspace"), _given("project")
+    workspace, project = lists.given("workspace"), lists.given("project")
     if workspace is None and project is None:
         return None
     return project_for(reading, Asker(principal=current().principal), workspace, project).id
-
-
-def _given(name: str) -> str | None:
-    return request.args.get(name, "").strip() or None
-
-
-def _state(what: str) -> str | None:
-    state = _given("state")
-    if state is not None and state not in _STATES[what]:
-        raise Invalid(f"state is one of: {', '.join(_STATES[what])}")
-    return state
-
-
-def _limit() -> int:
-    return max(1, min(_number("limit") or limits.LIST_DEFAULT, limits.LIST_MAX))
-
-
-def _number(name: str) -> int | None:
-    text = _given(name)
-    if text is None:
-        return None
-    if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid(f"{name} is a whole number")
-    return int(text)
-
-
-def _listed(items: list[dict[str, Any]], limit: int, **cursor: int | None) -> Response:
-    """A bare array; where the list may go on, the address of its next part."""
-    (name, value), *_ = cursor.items()
-    if len(items) < limit or value is None:
-        return json_answer(items)
-    query = {key: text for key, text in request.args.items() if key != name} | {name: str(value)}
-    return json_answer(items, headers={"Link": f'<{request.path}?{urlencode(query)}>; rel="next"'})
-
-
-def _session(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": id_text(row["id"]),
-        "workspace": row["workspace"],
-        "project": row["project"],
-        "agent": row["agent"],
-        "model": row["model"],
-        "title": row["title"],
-        "cwd": row["cwd"],
-        "started_at": rfc3339(row["started_at"]),
-        "last_event_at": rfc3339(row["last_event_at"]),
-        "ended_at": _time(row["ended_at"]),
-        "end_reason": row["end_reason"],
-        "observation_count": row["observation_count"],
-        "page": row["page_path"],
-    }
-
-
-def _handoff(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "id": id_text(row["id"]),
-        "workspace": row["workspace"],
-        "project": row["project"],
-        "state": row["state"],
-        "from_agent": row["from_agent"],
-        "to_agent": row["to_agent"],
-        "model": row["model"],
-        "cwd": row["cwd"],
-        "summary": row["summary"],
-        **{name: json.loads(row[name]) for name in ("open_questions", "next_steps", "files_touched")},
-        "created_at": rfc3339(row["created_at"]),
-        "accepted_at": _time(row["accepted_at"]),
-        "accepted_by": row["accepted_by_agent"],
-    }
 
 
 def _command_state(text: str, row: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -234,7 +165,3 @@ def _body_text(letter: Letter) -> Any:
         return json.loads(letter.envelope.body)
     except ValueError:
         return letter.envelope.body.decode("utf-8", "replace")
-
-
-def _time(us: int | None) -> str | None:
-    return rfc3339(cast("int", us)) if us is not None else None

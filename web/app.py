@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, api, auth, handoff, hooks, mcp, metrics
+from web import answers, api, api_search, api_wiki, auth, handoff, hooks, mcp, metrics
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
@@ -43,6 +43,8 @@ def _blueprints(parts: Parts) -> list[Any]:
         hooks.blueprint(parts.gate),
         handoff.blueprint(parts.gate),
         api.blueprint(parts),
+        api_wiki.blueprint(parts),
+        api_search.blueprint(parts),
         mcp.blueprint(mount),
         metrics.blueprint(parts.settings, parts.meters, parts.line),
     ]

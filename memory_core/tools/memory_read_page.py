@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
-import msgspec
-
-from memory_core import limits
 from memory_core.clock import rfc3339
 from memory_core.domain import recalled
 from memory_core.domain.page import clean_title, page_path
@@ -21,9 +18,9 @@ from memory_core.store.pages import StoredPage, page_at, page_titled
 from memory_core.store.transaction import Reading
 from memory_core.tools import Tool, ToolContext, tools
 from memory_core.tools._answers import Room
+from memory_core.tools._pages import shown_front_matter
 from memory_core.tools._schema import ProjectName, Workspace, described
 from memory_core.tools._scope import asker
-from memory_core.wiki import front_matter
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +104,7 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
 
 def _answer(page: StoredPage, project: Project, offset: int) -> Mapping[str, Any]:
     date = rfc3339(page.updated_at)
-    shown, left_out = _front_matter(page)
+    shown, left_out = shown_front_matter(page)
     answer: dict[str, Any] = {
         "path": page.path,
         "title": recalled.escape(page.title),
@@ -139,18 +136,6 @@ def _part(text: str, offset: int, source: str, room: Room) -> tuple[str, int]:
         if room.has(fenced) or length <= 1:
             return fenced, min(offset + length, len(text))
         length = length * 3 // 4
-
-
-def _front_matter(page: StoredPage) -> tuple[dict[str, Any], int]:
-    """Its values as JSON has them, and how many were left out because there are too many or they are too long."""
-    values = front_matter.read(page.content).values
-    try:
-        plain = msgspec.json.decode(msgspec.json.encode(dict(values), enc_hook=str), type=dict[str, Any])
-    except (TypeError, ValueError, msgspec.MsgspecError):
-        return {}, len(values)
-    room = Room(limits.FRONT_MATTER_SHOWN_MAX_CHARS)
-    shown = {name: value for name, value in plain.items() if room.take({name: value})}
-    return shown, len(plain) - len(shown)
 
 
 tools.add("memory_read_page")(

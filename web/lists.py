@@ -1,0 +1,59 @@
+"""Lists of the HTTP API: what a query says, and the bare array with its cursor in a `Link` header."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from flask import Response, request
+
+from memory_core import limits
+from memory_core.errors import Invalid
+from web.answers import json_answer
+
+
+def given(name: str) -> str | None:
+    return request.args.get(name, "").strip() or None
+
+
+def state(*known: str) -> str | None:
+    text = given("state")
+    if text is not None and text not in known:
+        raise Invalid(f"state is one of: {', '.join(known)}")
+    return text
+
+
+def limit(default: int = limits.LIST_DEFAULT, most: int = limits.LIST_MAX) -> int:
+    asked = number("limit")
+    return max(1, min(default if asked is None else asked, most))
+
+
+def number(name: str) -> int | None:
+    text = given(name)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise Invalid(f"{name} is a whole number")
+    return int(text)
+
+
+def next_address(**cursor: int | str) -> str:
+    """The address of this very list, gone on from a cursor."""
+    query = {**request.args.to_dict(), **{name: str(value) for name, value in cursor.items()}}
+    return f"{quote(request.path)}?{urlencode(query)}"
+
+
+def listed(
+    items: list[dict[str, Any]],
+    limit: int,
+    *,
+    headers: Mapping[str, str] | None = None,
+    **cursor: int | str | None,
+) -> Response:
+    """A bare array; where the list may go on, the address of its next part."""
+    (name, value), *_ = cursor.items()
+    link: dict[str, str] = {}
+    if len(items) >= limit and value is not None:
+        link["Link"] = f'<{next_address(**{name: value})}>; rel="next"'
+    return json_answer(items, headers={**(headers or {}), **link})
