@@ -196,6 +196,32 @@ CHECKPOINT_MESSAGE_MAX_CHARS = 2_000
 #: Lines of a commit message that name files.
 GIT_MESSAGE_FILES = 20
 
+# --- the wiki as people edit it -----------------------------------------------------------------
+#: A whole look at the wiki; what the watcher tells is looked at after its pause.
+RECONCILE_SECONDS = 30.0
+WATCH_DEBOUNCE_SECONDS = 0.3
+#: A file is read when it has stayed as it is for so long; one that never rests is read after the second time.
+FILE_QUIET_SECONDS = 0.3
+FILE_RESTLESS_SECONDS = 10.0
+#: A page's file is deleted, or emptied, when it has been so for so long: editors do that on their way to a new one.
+FILE_GONE_SECONDS = 2.0
+#: More pages of a project than this, and more than half of them, do not vanish at once without being asked about.
+VANISHED_PAGES_MAX = 20
+#: What one transaction of the writer takes in from outside: findings, bytes of text, seconds.
+FINDINGS_MAX = 100
+FINDINGS_MAX_BYTES = 1 * MIB
+FINDINGS_SECONDS = 0.03
+#: A file whose text is longer is no page; it is reported and left alone.
+OUTSIDE_PAGE_MAX_BYTES = PAGE_BODY_MAX_BYTES + FRONT_MATTER_MAX_BYTES
+#: Troubles with files that the status names.
+WIKI_TROUBLES_SHOWN = 50
+#: Projects whose directories are looked at.
+PROJECTS_LOOKED_AT_MAX = 100_000
+#: While findings are being prepared the writer waits no longer than this for commands.
+OUTSIDE_BUSY_BLOCK_MS = 10
+#: A thread that looks at the wiki, silent for longer, is said to be away.
+WIKI_SILENT_SECONDS = 120.0
+
 # --- the web process ----------------------------------------------------------------------------
 #: Size of one request head: its line, the number of header fields, one field.
 REQUEST_LINE_MAX_BYTES = 8_190

@@ -12,6 +12,7 @@ from memory_core.store.database import Database
 from memory_core.store.schema import check_schema
 from web.line import Line
 from web.probes import Checks
+from web.vitals import wiki_state
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
 
@@ -22,6 +23,7 @@ def checks(settings: Settings, clock: Clock, line: Line, database: Database, dis
         "writer": lambda: _writer(settings, clock),
         "database": lambda: _database(database),
         "disk": lambda: _disk(disk),
+        "wiki": lambda: _wiki(settings, clock),
     }
 
 
@@ -58,4 +60,15 @@ def _database(database: Database) -> str | None:
 def _disk(disk: DiskGauge) -> str | None:
     if disk.backlog_room_bytes() <= 0:
         return "the disk is nearly full; nothing is taken until there is room"
+    return None
+
+
+def _wiki(settings: Settings, clock: Clock) -> str | None:
+    held = wiki_state(settings, clock).get("held") or []
+    if held:
+        names = ", ".join(f"{row['missing']} of {row['pages']} pages of {row['project']}" for row in held[:3])
+        return (
+            f"files vanished ({names}); nothing was deleted. Mount or restore the wiki, or write them again with "
+            "`memoryd heal`, or say that they were deleted with `memoryd heal --accept-deletions`"
+        )
     return None

@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
 from memory_core import limits
-from memory_core.clock import Clock
+from memory_core.clock import MICROSECONDS, Clock
 from memory_core.config import Settings
 from memory_core.errors import CoreError
 from memory_core.store.database import Database
 from web.line import Line
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
+
+_WIKI_IN_SHORT = ("status", "watcher", "looked_at", "files", "waiting", "broken", "held", "troubles_in_all")
+
+
+def wiki_state(settings: Settings, clock: Clock) -> dict[str, Any]:
+    """The writer's status of the wiki, whole; `status` is `ok`, `held` (files vanished) or `silent`."""
+    try:
+        state: dict[str, Any] = json.loads((settings.run_dir / "wiki.status.json").read_bytes())
+    except (OSError, ValueError):
+        return {"status": "ok", "looked_at": None}
+    silent = (clock.now_us() - int(state["written_at"])) / MICROSECONDS
+    return {**state, "status": "silent"} if silent > limits.WIKI_SILENT_SECONDS else state
 
 
 class Vitals:
@@ -34,7 +47,7 @@ class Vitals:
         self._version = version
 
     def read(self) -> Mapping[str, Any]:
-        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, disk}`."""
+        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, disk, wiki}`."""
         return {
             "version": self._version,
             "url": self._settings.url,
@@ -44,7 +57,13 @@ class Vitals:
             **self._broker(),
             "writer": self._writer(),
             "disk": self._disk_state(),
+            "wiki": self.wiki(),
         }
+
+    def wiki(self) -> dict[str, Any]:
+        """What the writer last saw of the wiki's files, in short; the whole is at `/api/v1/wiki`."""
+        state = wiki_state(self._settings, self._clock)
+        return {name: state[name] for name in _WIKI_IN_SHORT if name in state}
 
     def _broker(self) -> dict[str, Any]:
         try:

@@ -124,11 +124,17 @@ def _put_back(tx: Transaction, promise: Promise, found: bytes | None) -> None:
 
 def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersion:
     """A version made of a file as somebody left it: read leniently, kept as it is. `text` is redacted."""
+    return read_leniently(path, text, sha256)[0]
+
+
+def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewVersion, str | None]:
+    """The version that a file makes, and what of its front matter could not be used."""
     read = front_matter.read(text)
-    facts, _ = facts_from(read.values)
+    facts, problems = facts_from(read.values)
     body = text[read.body_start :]
     title = facts.title or title_of(body) or clean_title(path.stem)
-    return pages.NewVersion(
+    trouble = read.problem or ("; ".join(problems) or None)
+    version = pages.NewVersion(
         title=title,
         kind=facts.kind or kind_for(path),
         tier=facts.tier or Tier.SEMANTIC,
@@ -143,6 +149,7 @@ def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersi
         session_id=None,
         actor="external",
     )
+    return version, trouble
 
 
 def _path_in(project: Project, file: str) -> PagePath:

@@ -108,25 +108,28 @@ def store_version(
     version: pages.NewVersion,
     *,
     found: str | None = None,
+    is_on_disk: bool = False,
 ) -> tuple[bytes, bytes]:
     """Write a version, its index row, its links and the promise of its file; the ids of page and version.
 
-    `found` is what the file holds by our books (default: what the version before has).
+    `found` is what the file holds by our books (default: what the version before has). Where the file
+    holds the version already (`is_on_disk`), nothing is promised.
     """
     if before is None:
         page_id, version_id = pages.add_page(tx, project, path, version)
     else:
         page_id, version_id = before.id, pages.supersede(tx, project, before, version)
     links.replace(tx, project, page_id, link_targets(project, path, version.content[version.body_start :]))
-    promise_file(
-        tx,
-        project.id,
-        page_id=page_id,
-        file=file_of(project, path),
-        found=found or state_of(before.sha256 if before else None),
-        version_id=version_id,
-        sha256=version.sha256,
-    )
+    if not is_on_disk:
+        promise_file(
+            tx,
+            project.id,
+            page_id=page_id,
+            file=file_of(project, path),
+            found=found or state_of(before.sha256 if before else None),
+            version_id=version_id,
+            sha256=version.sha256,
+        )
     record(
         tx,
         "supersede_page" if before else "create_page",

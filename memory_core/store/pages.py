@@ -160,6 +160,22 @@ _SUPERSEDE = Statement(
 _TOMBSTONE = Statement(
     update(pages).where(pages.c.id == bindparam("page_id")).values(tombstoned_at=bindparam("now"))
 )
+_MOVE = Statement(
+    update(pages)
+    .where(pages.c.id == bindparam("page_id"))
+    .values(path=bindparam("new_path"), path_key=bindparam("new_key"))
+)
+_BURIED = Statement(
+    select(pages.c.id)
+    .where(
+        pages.c.project_id == bindparam("project_id"),
+        pages.c.path_key == bindparam("path_key"),
+        pages.c.tombstoned_at.is_not(None),
+    )
+    .order_by(pages.c.tombstoned_at.desc())
+    .limit(1)
+)
+_REVIVE = Statement(update(pages).where(pages.c.id == bindparam("page_id")).values(tombstoned_at=None))
 _SET_HASH = Statement(
     update(page_versions).where(page_versions.c.id == bindparam("version")).values(sha256=bindparam("hash"))
 )
@@ -275,6 +291,24 @@ def tombstone(tx: Transaction, page: StoredPage) -> None:
     tx.run(_SUPERSEDE, old_id=page.version_id, now=tx.now)
     tx.run(_TOMBSTONE, page_id=page.id, now=tx.now)
     tx.run(_FTS_OUT, number=page.number)
+
+
+def move(tx: Transaction, page_id: bytes, path: PagePath) -> None:
+    """Give a page another path; who calls this writes a version under it, which brings the index up to date."""
+    tx.run(_MOVE, page_id=page_id, new_path=path.path, new_key=path.key)
+
+
+def revive(tx: Transaction, project_id: bytes, path: PagePath) -> StoredPage | None:
+    """Bring the page that was last deleted at a path back, with its history; None when there was none.
+
+    Who calls this writes a version of it, which brings it back into the index.
+    """
+    row = tx.row(_BURIED, project_id=project_id, path_key=path.key)
+    if row is None:
+        return None
+    tx.run(_REVIVE, page_id=row["id"])
+    move(tx, row["id"], path)
+    return page_by_id(tx, row["id"])
 
 
 def set_file_hash(tx: Transaction, version_id: bytes, sha256: bytes) -> None:

@@ -92,15 +92,17 @@ def count(read: Reading) -> int:
     return row["count"] if row else 0
 
 
-def add(tx: Transaction, *, workspace: str, name: str, repo_path: str | None) -> bytes:
-    """Make a project that is not there yet, its workspace too where needed; the project's id."""
+def add(
+    tx: Transaction, *, workspace: str, name: str, repo_path: str | None, project_id: bytes | None = None
+) -> bytes:
+    """Make a project that is not there yet, its workspace too where needed; the project's id (a new one unless given)."""
     found = tx.row(_WORKSPACE, name=workspace)
     if found is None:
         workspace_id = tx.new_id()
         tx.run(_ADD_WORKSPACE, id=workspace_id, name=workspace, created_at=tx.now)
     else:
         workspace_id = found["id"]
-    project_id = tx.new_id()
+    project_id = project_id or tx.new_id()
     tx.run(_ADD, id=project_id, workspace_id=workspace_id, name=name, repo_path=repo_path, created_at=tx.now)
     return project_id
 

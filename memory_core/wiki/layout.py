@@ -8,7 +8,8 @@ import unicodedata
 from memory_core.domain.page import PagePath, name_key, short_hash, slug
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid
-from memory_core.ids import id_text
+from memory_core.ids import id_bytes, id_text
+from memory_core.wiki import front_matter
 
 META = "_meta.md"
 #: Names of files that only an interrupted installation leaves behind.
@@ -59,6 +60,20 @@ def meta_file(project: Project) -> tuple[str, bytes]:
         "memoryd keeps this project's pages here. Read them in any editor; leave this file as it is.\n"
     )
     return f"{project_directory(project)}/{META}", text.encode()
+
+
+def read_meta(text: str) -> Project | None:
+    """The project that a `_meta.md` names (its number is not known there); None when it names none."""
+    values = front_matter.read(text).values
+    try:
+        return Project(
+            id=id_bytes(str(values["project_id"])),
+            number=0,
+            name=str(values["project"]),
+            workspace=str(values["workspace"]),
+        )
+    except (KeyError, Invalid):
+        return None
 
 
 def parts_of(file: str) -> list[str]:

@@ -80,7 +80,7 @@ def test_the_gate_is_ready_once_its_writer_beats(house: House) -> None:
     beat.beat()
     assert house.parts.probes.answer("/readyz", HOST) == (
         200,
-        {"status": "ready", "checks": dict.fromkeys(("broker", "writer", "database", "disk"), "ok")},
+        {"status": "ready", "checks": dict.fromkeys(("broker", "writer", "database", "disk", "wiki"), "ok")},
     )
     beat.close()
     house.settings.database.rename(house.settings.database.with_name("away"))

@@ -67,6 +67,7 @@ def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threadi
         heart.beat()
         writer.consumer.start()
         writer.history.start()
+        writer.start_looking()
         writer.loop.run()
         writer.history.finish(writer.engine)
     except Stopping:
@@ -74,6 +75,7 @@ def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threadi
     finally:
         stopping.set()
         writer.consumer.end()
+        writer.stop_looking()
         writer.history.stop()
     # In order: all that was begun is committed, and the next process has nothing to be careful about.
     owned.connection.truncate()

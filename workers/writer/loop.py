@@ -47,6 +47,16 @@ class Files(Protocol):
         ...
 
 
+class Outside(Protocol):
+    """What people did to the wiki's files, found by a thread of its own."""
+
+    is_busy: bool
+
+    def step(self, report: BatchReport) -> None:
+        """Enter a little of it."""
+        ...
+
+
 class WriterLoop:
     """One lock owns the connection; this loop and the Celery task take turns. `beat(busy_for)` says that a step was made."""
 
@@ -62,8 +72,10 @@ class WriterLoop:
         clock: Clock,
         beat: Callable[[float], None],
         stopping: threading.Event,
+        outside: Outside | None = None,
     ) -> None:
         self._engine = engine
+        self._outside = outside
         self._queue = queue
         self._room = room
         self._duties = duties
@@ -143,9 +155,12 @@ class WriterLoop:
             if not self._room.may_apply():
                 self._write_metrics()
                 return limits.STORAGE_RETRY_SECONDS
+            if self._outside is not None and self._outside.is_busy:
+                block_ms = min(block_ms, limits.OUTSIDE_BUSY_BLOCK_MS)
             entries = self._next_entries(block_ms)
             if entries:
                 self._apply(entries)
+            self._look_outside()
             self._look_after_duties(is_idle=not entries)
         except Unavailable as error:
             self._broker_lost(error)
@@ -237,6 +252,14 @@ class WriterLoop:
             self._queue.ring(report.rings)
 
     # --- what else there is ---
+
+    def _look_outside(self) -> None:
+        if self._outside is None:
+            return
+        report = BatchReport()
+        self._outside.step(report)
+        if report.files:
+            self._files.install(promised=True)
 
     def _look_after_duties(self, *, is_idle: bool) -> None:
         now = self._clock.monotonic()

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from memory_core import limits
 from memory_core.clock import Clock
+from memory_core.commands.finding import Finder
 from memory_core.commands.handoffs import release_expired_offers
 from memory_core.commands.lost_writes import NOTHING_LOST
 from memory_core.commands.sessions import refinalise_due
@@ -16,9 +17,11 @@ from memory_core.config import Settings
 from memory_core.ids import IdSource
 from memory_core.store.database import Database
 from memory_core.store.git_batches import newest_version
+from memory_core.wiki.compare import Comparison
 from memory_core.wiki.git import Git
 from memory_core.wiki.git_repository import Repository
 from memory_core.wiki.outbox import Installer
+from memory_core.wiki.walk import WikiTree
 from workers.broker import broker_url
 from workers.celery_app import make_app, ring
 from workers.heartbeat import Heartbeat
@@ -36,10 +39,13 @@ from workers.writer.history_state import HistoryState
 from workers.writer.loop import WriterLoop
 from workers.writer.mark import MarkFile
 from workers.writer.metrics import Metrics
+from workers.writer.outside import Outside
 from workers.writer.room import Ballast, Room
 from workers.writer.startup import Owned
 from workers.writer.stream import BrokerQueue
+from workers.writer.watcher import Watcher
 from workers.writer.wiki import WikiFiles
+from workers.writer.wiki_status import StatusFile, status_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +54,17 @@ class Writer:
     consumer: Consumer
     history: History
     engine: Engine
+    outside: Outside
+    watcher: Watcher
+
+    def start_looking(self) -> None:
+        """After the promised files are in place: what differs then was done by somebody else."""
+        self.outside.start()
+        self.watcher.start(self.outside.touched)
+
+    def stop_looking(self) -> None:
+        self.watcher.stop()
+        self.outside.stop()
 
 
 def assemble(
@@ -82,6 +99,15 @@ def assemble(
     )
     is_unclean = not was_clean(settings.run_dir, epoch)
     history = _history(settings, clock, ids, disk, epoch=epoch, is_unclean=is_unclean)
+    redact = _late_redactor(settings)
+    tree, watcher = WikiTree(settings.wiki), Watcher(settings.wiki, clock)
+    outside = Outside(
+        engine,
+        Finder(tree, Database(settings.database), Comparison(tree, clock), redact),
+        tree.look,
+        clock=clock,
+        status=StatusFile(status_file(settings.run_dir), clock, watcher.state),
+    )
     loop = WriterLoop(
         engine=engine,
         queue=queue,
@@ -90,7 +116,7 @@ def assemble(
         files=WikiFiles(
             engine,
             Installer(settings.wiki),
-            _late_redactor(settings),
+            redact,
             clock,
             lost_before=engine.read(newest_version) if is_unclean else NOTHING_LOST,
         ),
@@ -98,6 +124,7 @@ def assemble(
         clock=clock,
         beat=heart.beat,
         stopping=stopping,
+        outside=outside,
     )
     app = make_app(settings, install, consumer="writer")
     return Writer(
@@ -105,6 +132,8 @@ def assemble(
         consumer=Consumer(app, install, loop.drain, stopping),
         history=history,
         engine=engine,
+        outside=outside,
+        watcher=watcher,
     )
 
 
@@ -160,8 +189,14 @@ def _ballast(settings: Settings, gauge: DiskGauge) -> Ballast:
 def _late_redactor(settings: Settings) -> Callable[[str], str]:
     """Built when a person's edit is found for the first time: its rules take memory that most writers never need."""
     made: list[Callable[[str], str]] = []
+    lock = threading.Lock()
 
     def redact(text: str) -> str:
+        # Asked by the thread that looks at the wiki too; the scanner takes one text at a time.
+        with lock:
+            return redact_now(text)
+
+    def redact_now(text: str) -> str:
         if not made:
             from memory_core.redaction.server import Redactor
 

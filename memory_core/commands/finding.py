@@ -1,0 +1,243 @@
+"""Looking at the wiki beside the books, and preparing what the writer will enter: reading, redacting, pairing renames.
+
+Runs outside the lock that owns the connection, on a read-only connection of its own. It decides nothing
+for good: the writer checks each finding again before it enters it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field, replace
+
+from memory_core import limits
+from memory_core.commands.files import read_leniently
+from memory_core.commands.outside import Finding, What
+from memory_core.domain.page import page_path
+from memory_core.domain.project import Project
+from memory_core.domain.wiki_file import FileStat
+from memory_core.store import projects, wiki_files, wiki_tasks
+from memory_core.store.database import Database
+from memory_core.store.wiki_files import PageRow, SeenFile
+from memory_core.store.wiki_tasks import WikiTask
+from memory_core.wiki.compare import Comparison, Differences, ProjectBooks, books_of
+from memory_core.wiki.layout import META, project_directory, read_meta
+from memory_core.wiki.walk import ReadFile, WikiTree
+
+NOT_TEXT = "it is not UTF-8 text"
+TOO_LARGE = f"it is longer than {limits.OUTSIDE_PAGE_MAX_BYTES // limits.KIB} KB; split it"
+_BROKEN = (NOT_TEXT, TOO_LARGE)
+
+
+@dataclass(kw_only=True)
+class ProjectState:
+    """What the last look at one project's directory left to be said."""
+
+    name: str
+    files: int = 0
+    pages: int = 0
+    #: Changes that are not at rest yet.
+    waiting: int = 0
+    #: Pages whose file is promised and not there yet.
+    unwritten: int = 0
+    #: Pages whose files vanished in a way that a person must explain.
+    held: int = 0
+    #: Pages whose files hold something that is no text.
+    broken: int = 0
+    troubles: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class Finder:
+    """Used by one thread. `redact` removes secrets from a text."""
+
+    def __init__(
+        self, tree: WikiTree, database: Database, comparison: Comparison, redact: Callable[[str], str]
+    ) -> None:
+        self._tree = tree
+        self._database = database
+        self._comparison = comparison
+        self._redact = redact
+
+    def projects(self) -> dict[str, Project]:
+        """Directory → project of all that the database knows."""
+        with self._database.snapshot() as reading:
+            rows = projects.listed(reading, limit=limits.PROJECTS_LOOKED_AT_MAX)
+        found = [Project.from_row(row) for row in rows]
+        self._comparison.forget([project.id for project in found])
+        return {project_directory(project): project for project in found}
+
+    def open_task(self) -> WikiTask | None:
+        with self._database.snapshot() as reading:
+            return wiki_tasks.open_task(reading)
+
+    def strangers(self, known: Mapping[str, Project]) -> dict[str, Project | None]:
+        """Directories that are no known project's, with the project that they say they are."""
+        found: dict[str, Project | None] = {}
+        for directory in self._tree.projects():
+            if directory in known:
+                continue
+            read = self._tree.read(f"{directory}/{META}", limits.FRONT_MATTER_MAX_BYTES)
+            found[directory] = read_meta(read.content.decode("utf-8", "replace")) if read else None
+        return found
+
+    def belongs(self, project: Project, directory: str) -> bool:
+        """Whether a project's pages lie in that directory."""
+        return project_directory(project) == directory
+
+    def find(self, project: Project, task: WikiTask | None, state: ProjectState) -> Generator[Finding]:
+        """What is to be entered about one project; `state` is filled on the way."""
+        with self._database.snapshot() as reading:
+            books = books_of(reading, project)
+        found = self._comparison.look(books)
+        state.files, state.pages, state.waiting = found.files, found.pages, found.waiting
+        state.troubles, state.unwritten = found.troubles, found.unwritten
+        return _Findings(self, books, found, task, state).all()
+
+    def read(self, file: str) -> ReadFile | None:
+        return self._tree.read(file, limits.OUTSIDE_PAGE_MAX_BYTES)
+
+    def hash_of(self, page: PageRow) -> bytes | None:
+        with self._database.snapshot() as reading:
+            return wiki_files.hash_of_version(reading, page.version_id)
+
+    def redacted(self, text: str) -> str:
+        return self._redact(text)
+
+    def is_gone_now(self, books: ProjectBooks, page: PageRow) -> bool:
+        return self._comparison.is_rename(books, page)
+
+
+class _Findings:
+    """The findings of one look at one project."""
+
+    def __init__(
+        self,
+        finder: Finder,
+        books: ProjectBooks,
+        found: Differences,
+        task: WikiTask | None,
+        state: ProjectState,
+    ) -> None:
+        self._finder = finder
+        self._books = books
+        self._found = found
+        self._is_reindex = task is not None and task.kind == wiki_tasks.REINDEX
+        self._heal = task.options if task is not None and task.kind == wiki_tasks.HEAL else None
+        self._state = state
+        #: Pages that turned up under another name.
+        self._paired: set[bytes] = set()
+        self._by_hash: dict[bytes, list[PageRow]] | None = None
+
+    def all(self) -> Generator[Finding]:
+        for file, stat in self._found.changed:
+            finding = self._file(file, stat)
+            if finding is not None:
+                yield finding
+        yield from self._vanished()
+        yield from self._broken()
+        for file in self._found.forgotten:
+            yield Finding(what=What.FORGOTTEN, project=self._books.project, file=file)
+
+    # --- files that are there ---
+
+    def _file(self, file: str, stat: FileStat) -> Finding | None:
+        read = self._finder.read(file)
+        if read is None or read.stat != stat:
+            return None
+        inside = self._books.inside(file)
+        page = self._books.by_key.get(page_path(inside).key)
+        if page is not None:
+            self._paired.add(page.id)
+        text, problem = _text_of(read)
+        is_known = page is not None and page.path == inside and self._finder.hash_of(page) == read.sha256
+        if text is None or is_known:
+            before = self._books.seen.get(file)
+            if text is not None and before is not None and before.sha256 == read.sha256:
+                problem = before.problem
+            return self._finding(What.SEEN, file, self._noted(file, read, problem))
+        return self._written(file, read, text, page)
+
+    def _noted(self, file: str, read: ReadFile, problem: str | None) -> SeenFile:
+        self._found.troubles.pop(file, None)
+        if problem is not None:
+            self._found.troubles[file] = problem
+        return SeenFile(read.stat, read.sha256, problem)
+
+    def _written(self, file: str, read: ReadFile, text: str, page: PageRow | None) -> Finding:
+        path = page_path(self._books.inside(file))
+        version, problem = read_leniently(path, self._finder.redacted(text), read.sha256)
+        if self._is_reindex:
+            version = replace(version, cause="reindex", actor="reindex")
+        seen = self._noted(file, read, problem)
+        moved = self._moved_page(read) if page is None else None
+        if moved is not None:
+            self._paired.add(moved.id)
+            finding = self._finding(What.MOVED, file, seen, moved)
+            return replace(finding, version=version, old_file=self._books.file_of(moved))
+        return replace(self._finding(What.WRITTEN, file, seen, page), version=version)
+
+    def _moved_page(self, read: ReadFile) -> PageRow | None:
+        """The page that had these very bytes and whose file is not there: its file has moved. One by inode first."""
+        if self._by_hash is None:
+            self._by_hash = self._index()
+        same = [page for page in self._by_hash.get(read.sha256, ()) if page.id not in self._paired]
+        same.sort(key=lambda page: self._inode_of(page) != read.stat.inode)
+        return next((page for page in same if self._finder.is_gone_now(self._books, page)), None)
+
+    def _index(self) -> dict[bytes, list[PageRow]]:
+        index: dict[bytes, list[PageRow]] = {}
+        missing = {page.id for page in self._found.missing}
+        for page in self._books.by_key.values():
+            seen = self._books.seen.get(self._books.file_of(page))
+            sha256 = seen.sha256 if seen else self._finder.hash_of(page) if page.id in missing else None
+            if sha256 is not None:
+                index.setdefault(sha256, []).append(page)
+        return index
+
+    def _inode_of(self, page: PageRow) -> int:
+        seen = self._books.seen.get(self._books.file_of(page))
+        return seen.stat.inode if seen else 0
+
+    # --- files that are not there, or are not what they should be ---
+
+    def _vanished(self) -> Generator[Finding]:
+        gone = [page for page in self._found.gone if page.id not in self._paired]
+        if self._heal is not None and not self._heal.get("accept_deletions"):
+            for page in gone:
+                yield self._finding(What.REWRITTEN, self._books.file_of(page), None, page)
+            return
+        if self._found.is_held(len(gone)) and not (self._heal or {}).get("accept_deletions"):
+            self._state.held = len(gone)
+            return
+        for page in gone:
+            yield self._finding(What.GONE, self._books.file_of(page), None, page)
+
+    def _broken(self) -> Generator[Finding]:
+        for page in self._books.by_key.values():
+            file = self._books.file_of(page)
+            seen = self._books.seen.get(file)
+            if seen is None or seen.problem not in _BROKEN or page.id in self._paired:
+                continue
+            self._state.broken += 1
+            if self._heal is not None and self._heal.get("broken") and file not in self._books.promised:
+                yield self._finding(What.REWRITTEN, file, seen, page)
+
+    def _finding(self, what: What, file: str, seen: SeenFile | None, page: PageRow | None = None) -> Finding:
+        return Finding(
+            what=what,
+            project=self._books.project,
+            file=file,
+            seen=seen,
+            page_id=page.id if page else None,
+            base_version=page.version_id if page else None,
+        )
+
+
+def _text_of(read: ReadFile) -> tuple[str | None, str | None]:
+    """A file's text, or why it has none."""
+    if len(read.content) > limits.OUTSIDE_PAGE_MAX_BYTES:
+        return None, TOO_LARGE
+    try:
+        text = read.content.decode()
+    except UnicodeDecodeError:
+        return None, NOT_TEXT
+    return (None, NOT_TEXT) if "\x00" in text else (text, None)

@@ -1,0 +1,51 @@
+"""Tables about the wiki's files as people leave them, and about work on the wiki as a whole."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+)
+
+from memory_core.store.columns import at
+from memory_core.store.tables import metadata
+
+#: Each file as it was when it was last read: one that still looks like that is not read again.
+wiki_files = Table(
+    "wiki_files",
+    metadata,
+    #: Relative to the wiki root.
+    Column("file", Text, primary_key=True),
+    Column("project_id", LargeBinary(16), ForeignKey("projects.id", ondelete="CASCADE"), nullable=False),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ns", BigInteger, nullable=False),
+    Column("inode", BigInteger, nullable=False),
+    Column("sha256", LargeBinary(32), nullable=False),
+    #: What is wrong with it, for people; NULL: nothing.
+    Column("problem", Text, nullable=True),
+    at("seen_at"),
+)
+Index(None, wiki_files.c.project_id)
+
+#: A rebuild of the tables from the files, or of files from the tables: asked for, resumed after a death, finished.
+wiki_tasks = Table(
+    "wiki_tasks",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    Column("kind", Text, CheckConstraint("kind IN ('reindex','heal')", name="kind"), nullable=False),
+    #: JSON object.
+    Column("options", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    at("started_at"),
+    at("finished_at", nullable=True),
+    #: JSON object of counts, while it runs and when it is done.
+    Column("counts", Text, nullable=False),
+    sqlite_autoincrement=True,
+)

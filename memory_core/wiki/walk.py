@@ -1,0 +1,156 @@
+"""Looking at the wiki's files below a directory descriptor, never through a symbolic link."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from memory_core.domain.wiki_file import FileStat, is_candidate
+from memory_core.errors import Invalid
+from memory_core.wiki.exchange import Blocked, directory
+from memory_core.wiki.layout import META, parts_of
+
+
+@dataclass(kw_only=True)
+class Tree:
+    """What lies in one project's directory: candidates for pages, and what was passed over."""
+
+    #: Relative to the wiki root.
+    files: dict[str, FileStat] = field(default_factory=dict[str, FileStat])
+    links: list[str] = field(default_factory=list[str])
+    has_meta: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadFile:
+    """A file read at rest: it looked the same before and after."""
+
+    stat: FileStat
+    sha256: bytes
+    #: At most as much as was asked for.
+    content: bytes
+
+
+def stat_of(found: os.stat_result) -> FileStat:
+    return FileStat(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+class WikiTree:
+    """Read access to the files below the wiki root. Opens nothing for writing."""
+
+    def __init__(self, root: Path, *, opened: Callable[[str], None] = lambda _file: None) -> None:
+        """`opened` is told of each file that is read."""
+        self._root = root
+        self._opened = opened
+
+    def projects(self) -> Generator[str]:
+        """The directories two levels down, `<workspace>/<project>`, hidden ones left out."""
+        for workspace in self._folders([]):
+            for project in self._folders([workspace]):
+                yield f"{workspace}/{project}"
+
+    def _folders(self, parts: list[str]) -> list[str]:
+        with (
+            suppress(OSError, Blocked),
+            directory(self._root, parts, create=False) as folder,
+            os.scandir(folder) as entries,
+        ):
+            return sorted(
+                entry.name
+                for entry in entries
+                if not entry.name.startswith(".")
+                and entry.is_dir(follow_symlinks=False)
+                and _is_text(entry.name)
+            )
+        return []
+
+    def tree(self, project: str) -> Tree:
+        """All files of one project's directory; empty when it is not there."""
+        found = Tree()
+        with (
+            suppress(FileNotFoundError, Blocked),
+            directory(self._root, parts_of(project), create=False) as folder,
+        ):
+            self._walk(folder, project, "", found)
+        return found
+
+    def _walk(self, folder: int, project: str, inside: str, found: Tree) -> None:
+        deeper: list[str] = []
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                name = entry.name
+                if name.startswith(".") or not _is_text(name):
+                    continue
+                if entry.is_symlink():
+                    found.links.append(f"{project}/{inside}{name}")
+                elif entry.is_dir(follow_symlinks=False):
+                    deeper.append(name)
+                elif name == META and not inside:
+                    found.has_meta = True
+                elif is_candidate(inside + name):
+                    with suppress(FileNotFoundError):
+                        state = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(state.st_mode):
+                            found.files[f"{project}/{inside}{name}"] = stat_of(state)
+        for name in deeper:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                descriptor = os.open(name, flags, dir_fd=folder)
+            except OSError as error:
+                if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES):
+                    continue  # it went, or became something else, just now
+                raise
+            try:
+                self._walk(descriptor, project, f"{inside}{name}/", found)
+            finally:
+                os.close(descriptor)
+
+    def look(self, file: str) -> FileStat | None:
+        """One file without reading it; None when there is no plain file."""
+        try:
+            parts = parts_of(file)
+            with directory(self._root, parts[:-1], create=False) as folder:
+                state = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False)
+        except (OSError, Blocked, Invalid):
+            return None
+        return stat_of(state) if stat.S_ISREG(state.st_mode) else None
+
+    def read(self, file: str, max_bytes: int) -> ReadFile | None:
+        """A file's bytes; None when it is not there, cannot be read, or changed while it was read."""
+        parts = parts_of(file)
+        try:
+            with directory(self._root, parts[:-1], create=False) as folder:
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                descriptor = os.open(parts[-1], flags, dir_fd=folder)
+        except (OSError, Blocked):
+            return None
+        self._opened(file)
+        with open(descriptor, "rb") as opened:
+            before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                return None
+            try:
+                content = opened.read(max_bytes + 1)
+                digest = hashlib.sha256(content)
+                while more := opened.read(1 << 20):
+                    digest.update(more)
+            except OSError:
+                return None
+            if stat_of(os.fstat(descriptor)) != stat_of(before):
+                return None
+        return ReadFile(stat=stat_of(before), sha256=digest.digest(), content=content)
+
+
+def _is_text(name: str) -> bool:
+    """Whether a name is UTF-8: others cannot be pages, nor be told to anybody."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

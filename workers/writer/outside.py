@@ -1,0 +1,219 @@
+"""What happens to the wiki from outside: a thread that looks, and the writer's turns that enter what it found."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.commands.finding import Finder, ProjectState
+from memory_core.commands.outside import Finding, LookAt, What, apply_findings, count_for_task
+from memory_core.domain.project import Project
+from memory_core.errors import NotAlone, StorageStopped
+from memory_core.store.transaction import Transaction
+from memory_core.store.wiki_tasks import REINDEX, WikiTask
+from workers.writer.engine import Engine, Stopping
+from workers.writer.handover import Handover
+from workers.writer.report import BatchReport
+from workers.writer.wiki_status import Seen, StatusFile
+
+logger = logging.getLogger(__name__)
+
+#: A look at a large wiki is followed by a pause of so many times its length.
+_PAUSE_PER_LOOK = 10.0
+_DONE = (What.STALE.value, What.SEEN.value)
+
+
+class Outside:
+    """`step` is called by the writer's loop under its lock; all else runs on the thread that `start` begins."""
+
+    def __init__(
+        self, engine: Engine, finder: Finder, look_at: LookAt, *, clock: Clock, status: StatusFile
+    ) -> None:
+        self._engine = engine
+        self._finder = finder
+        self._look_at = look_at
+        self._clock = clock
+        self._status = status
+        self._stopping = threading.Event()
+        self._wake = threading.Event()
+        self._handover = Handover(self._stopping)
+        self._seen = Seen()
+        self._lock = threading.Lock()
+        #: Directories in which something happened since the last look.
+        self._touched: set[str] = set()
+        self._thread = threading.Thread(target=self._run, name="outside", daemon=True)
+        self._careful = False
+        #: Whether findings wait or are just being prepared: the writer should not sleep long.
+        self.is_busy = False
+
+    # --- the writer's side ---
+
+    def step(self, report: BatchReport) -> None:
+        """Enter some of what was found, in one transaction. Raises what stops the storage or the process."""
+        findings = self._handover.waiting()
+        if not findings:
+            if self._handover.task_is_done:
+                self._engine.originate(lambda tx: count_for_task(tx, Counter(), is_finished=True), report)
+                self._handover.taken(0, Counter(), task_is_done=True)
+            return
+        some = findings[:1] if self._careful else findings
+        try:
+            number, counts = self._engine.originate(lambda tx: self._enter(tx, some), report)
+        except (NotAlone, StorageStopped, Stopping):
+            raise
+        except Exception:
+            self._failed(some)
+            return
+        self._careful = self._careful and number < len(findings)
+        self._handover.taken(number, counts)
+
+    def _enter(self, tx: Transaction, findings: list[Finding]) -> tuple[int, Counter[str]]:
+        began = self._clock.monotonic()
+        number, counts = apply_findings(tx, findings, self._look_at, lambda: self._clock.monotonic() - began)
+        count_for_task(tx, counts)
+        return number, counts
+
+    def _failed(self, findings: list[Finding]) -> None:
+        """From now on one by one: the one that is to blame is passed over until the next whole look."""
+        alone = len(findings) == 1
+        logger.exception(
+            "something that was found in the wiki could not be entered",
+            extra={"action": "finding_failed", "file": findings[0].file if alone else ""},
+        )
+        self._handover.taken(1 if alone else 0, Counter())
+        self._careful = True
+
+    # --- the thread's side ---
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self, seconds: float = 5.0) -> None:
+        self._stopping.set()
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join(seconds)
+
+    def touched(self, directories: Iterable[str]) -> None:
+        """Something happened in these directories (`<workspace>/<project>`): look there soon. Any thread may call it."""
+        with self._lock:
+            self._touched |= set(directories)
+        self._wake.set()
+
+    def _run(self) -> None:
+        whole_at = 0.0
+        while not self._stopping.is_set():
+            now = self._clock.monotonic()
+            is_whole = now >= whole_at
+            pause, is_due = self._look_safely(is_whole=is_whole)
+            if is_whole:
+                whole_at = now + limits.RECONCILE_SECONDS
+            if is_due:
+                self._stopping.wait(pause)
+                continue
+            self._wake.wait(max(0.0, whole_at - self._clock.monotonic()))
+            # What happens together is looked at together.
+            self._stopping.wait(pause)
+            self._wake.clear()
+
+    def _look_safely(self, *, is_whole: bool) -> tuple[float, bool]:
+        """One look; the pause after it, seconds, and whether the next one is due then."""
+        try:
+            return self.look(is_whole=is_whole)
+        except Stopping:
+            return 0.0, False
+        except Exception:
+            logger.exception("the wiki could not be looked at", extra={"action": "wiki_look_failed"})
+            return limits.RECONCILE_SECONDS, True
+        finally:
+            self.is_busy = False
+            self._status.write(self._seen)
+
+    def look(self, *, is_whole: bool = True) -> tuple[float, bool]:
+        """Look at everything, or at what was touched, and have it entered; the pause, and whether to look again then."""
+        began = self._clock.monotonic()
+        with self._lock:
+            touched, self._touched = self._touched, set()
+        known, task = self._finder.projects(), self._finder.open_task()
+        is_whole = is_whole or task is not None
+        self._handover.counts()
+        if is_whole:
+            self._look_at_strangers(known, task)
+        states = self._seen.projects
+        self._seen.projects = {}
+        looking = 0.0
+        for directory, project in known.items():
+            state = states.get(project.id)
+            if is_whole or state is None or directory in touched or state.waiting:
+                state = ProjectState(name=f"{project.workspace}/{project.name}")
+                looking += self._look_at_project(project, task, state)
+            self._seen.projects[project.id] = state
+        self._handover.wait_empty()
+        if is_whole:
+            self._seen.whole_at, self._seen.whole_seconds = self._clock.now_us(), looking
+        self._seen.looked_at = self._clock.now_us()
+        self._seen.seconds = self._clock.monotonic() - began
+        pause = max(limits.WATCH_DEBOUNCE_SECONDS, min(looking * _PAUSE_PER_LOOK, limits.RECONCILE_SECONDS))
+        return self._after(task, pause)
+
+    def _after(self, task: WikiTask | None, pause: float) -> tuple[float, bool]:
+        counts = self._handover.counts()
+        self._seen.entered += counts
+        self._seen.task = task
+        states = self._seen.projects.values()
+        is_waiting = any(state.waiting for state in states)
+        if task is None:
+            return pause, is_waiting or counts[What.STALE.value] > 0
+        done = sum(number for what, number in counts.items() if what not in _DONE)
+        if not is_waiting and not done and not any(state.unwritten for state in states):
+            self._handover.task_is_done = True
+            self._handover.wait_empty()
+        return limits.FILE_QUIET_SECONDS, True
+
+    def _look_at_strangers(self, known: Mapping[str, Project], task: WikiTask | None) -> None:
+        self._seen.strangers = {}
+        ids = {project.id: directory for directory, project in known.items()}
+        found: list[Finding] = []
+        for directory, project in self._finder.strangers(known).items():
+            if project is None:
+                said = "it has no _meta.md that names its project"
+            elif project.id in ids:
+                said = f"it is {ids[project.id]}, moved or copied; move it back"
+            elif task is not None and task.kind == REINDEX and self._finder.belongs(project, directory):
+                found.append(Finding(what=What.ADOPTED, project=project, file=directory))
+                continue
+            else:
+                said = f"the database does not know the project {project.workspace}/{project.name}; memoryd reindex takes it in"
+            self._seen.strangers[directory] = said
+        if found:
+            self._give(found)
+
+    def _look_at_project(self, project: Project, task: WikiTask | None, state: ProjectState) -> float:
+        """Hand over what is found in one project; how long the comparison took, seconds."""
+        began = self._clock.monotonic()
+        findings = self._finder.find(project, task, state)
+        took = self._clock.monotonic() - began
+        batch: list[Finding] = []
+        size = 0
+        for finding in findings:
+            batch.append(finding)
+            size += finding.size_bytes
+            if len(batch) >= limits.FINDINGS_MAX or size >= limits.FINDINGS_MAX_BYTES:
+                self._give(batch)
+                batch, size = [], 0
+        if batch:
+            self._give(batch)
+        return took
+
+    def _give(self, findings: list[Finding]) -> None:
+        self.is_busy = True
+        self._handover.give(findings)
+        self._status.write(self._seen)
+
+    def status(self) -> dict[str, Any]:
+        return self._status.content(self._seen)

@@ -1,0 +1,93 @@
+"""`run/wiki.status.json`: what the looks at the wiki found, for the status answers of the web process."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.commands.finding import ProjectState
+from memory_core.store.wiki_tasks import WikiTask
+
+logger = logging.getLogger(__name__)
+
+
+def status_file(run_dir: Path) -> Path:
+    return run_dir / "wiki.status.json"
+
+
+@dataclass(kw_only=True)
+class Seen:
+    """What the looks so far left to be said. Times are UTC microseconds."""
+
+    projects: dict[bytes, ProjectState] = field(default_factory=dict[bytes, ProjectState])
+    #: Directories that are no project of the database, and why.
+    strangers: dict[str, str] = field(default_factory=dict[str, str])
+    looked_at: int | None = None
+    #: Of the last look, with the time for entering what it found.
+    seconds: float = 0.0
+    whole_at: int | None = None
+    #: What the comparison of the last whole look took.
+    whole_seconds: float = 0.0
+    #: What was entered since this process started.
+    entered: Counter[str] = field(default_factory=Counter[str])
+    task: WikiTask | None = None
+
+
+class StatusFile:
+    """Written after each look. `watching` says whether changes are told at once."""
+
+    def __init__(
+        self, path: Path, clock: Clock, watching: Callable[[], dict[str, Any]] = lambda: {"state": "polling"}
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._watching = watching
+
+    def content(self, seen: Seen) -> dict[str, Any]:
+        states = list(seen.projects.values())
+        held = [
+            {"project": state.name, "missing": state.held, "pages": state.pages}
+            for state in states
+            if state.held
+        ]
+        troubles = [
+            {"file": file, "trouble": trouble}
+            for state in states
+            for file, trouble in sorted(state.troubles.items())
+        ]
+        return {
+            "status": "held" if held else "ok",
+            "watcher": self._watching(),
+            "written_at": self._clock.now_us(),
+            "looked_at": seen.looked_at,
+            "whole_look_at": seen.whole_at,
+            "whole_look_seconds": round(seen.whole_seconds, 3),
+            "files": sum(state.files for state in states),
+            "pages": sum(state.pages for state in states),
+            "waiting": sum(state.waiting for state in states),
+            "broken": sum(state.broken for state in states),
+            "held": held,
+            "troubles": troubles[: limits.WIKI_TROUBLES_SHOWN],
+            "troubles_in_all": len(troubles),
+            "strangers": dict(list(seen.strangers.items())[: limits.WIKI_TROUBLES_SHOWN]),
+            "entered": dict(seen.entered),
+        }
+
+    def write(self, seen: Seen) -> None:
+        """Replace the file; on a full disk the old one stays. Never raises."""
+        aside = self._path.with_suffix(".new")
+        try:
+            aside.write_text(json.dumps(self.content(seen), ensure_ascii=False), encoding="utf-8")
+            aside.chmod(0o600)
+            aside.replace(self._path)
+        except (OSError, UnicodeError) as error:
+            logger.debug(
+                "the wiki's status could not be written: %s", error, extra={"action": "metrics_failed"}
+            )
