@@ -80,17 +80,18 @@ def gauges(values: dict[str, float], help_text: str) -> Iterator[Metric]:
         yield GaugeMetricFamily(f"memoryd_{name}", help_text, value=value)
 
 
-def writer_gauges(path: Path) -> Callable[[], Iterable[Metric]]:
-    """The figures that the writer left in its file, as gauges; nested objects join their names with `_`."""
+def writer_figures(run_dir: Path) -> dict[str, Any]:
+    """What the writer last left in its file of figures; empty where there is none yet."""
+    try:
+        figures: Any = json.loads((run_dir / "writer.metrics.json").read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return figures if isinstance(figures, dict) else {}
 
-    def read() -> Iterable[Metric]:
-        try:
-            figures: Any = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            return []
-        return gauges(dict(_flat("writer", figures)), "A figure of the writer.")
 
-    return read
+def writer_gauges(run_dir: Path) -> Callable[[], Iterable[Metric]]:
+    """The writer's figures as gauges; nested objects join their names with `_`."""
+    return lambda: gauges(dict(_flat("writer", writer_figures(run_dir))), "A figure of the writer.")
 
 
 def _flat(prefix: str, value: Any) -> Iterator[tuple[str, float]]:

@@ -15,7 +15,7 @@ from web.meters import CONTENT_TYPE, Meters, gauges, writer_gauges
 
 def blueprint(settings: Settings, meters: Meters, line: Line) -> Blueprint:
     routes = Blueprint("metrics", __name__)
-    of_writer = writer_gauges(settings.run_dir / "writer.metrics.json")
+    of_writer = writer_gauges(settings.run_dir)
 
     @routes.get("/metrics")
     @needs("metrics")

@@ -11,6 +11,7 @@ from memory_core.errors import CoreError
 from memory_core.store.database import Database
 from memory_core.store.schema import check_schema
 from web.line import Line
+from web.meters import writer_figures
 from web.probes import Checks
 from web.vitals import wiki_state
 from workers import heartbeat
@@ -20,7 +21,7 @@ from workers.queue.disk import DiskGauge
 def checks(settings: Settings, clock: Clock, line: Line, database: Database, disk: DiskGauge) -> Checks:
     return {
         "broker": _told(line.ping),
-        "writer": lambda: _writer(settings, clock),
+        "writer": lambda: writer_trouble(settings, clock),
         "database": lambda: _database(database),
         "disk": lambda: _disk(disk),
         "wiki": lambda: _wiki(settings, clock),
@@ -38,13 +39,17 @@ def _told(ask: Callable[[], None]) -> Callable[[], str | None]:
     return check
 
 
-def _writer(settings: Settings, clock: Clock) -> str | None:
+def writer_trouble(settings: Settings, clock: Clock) -> str | None:
+    """What keeps the writer from its work, and what becomes of events meanwhile; None when it is well."""
     beat = heartbeat.read(heartbeat.heartbeat_file(settings.run_dir, "writer"))
     if beat is None:
         return "the writer has not started; events wait in the queue"
     silent = beat.silent_seconds(clock.monotonic())
     if silent > limits.WRITER_SILENT_SECONDS:
         return f"the writer has been silent for {silent:.0f} s; events wait in the queue"
+    figures = writer_figures(settings.run_dir)
+    if figures.get("is_stopped"):
+        return "the disk takes no writes; events wait in the queue and nothing is lost, make room"
     return None
 
 

@@ -11,6 +11,7 @@ from memory_core.clock import FakeClock, SystemClock
 from tests.web.house import House
 from web.names import Names
 from web.probes import Probes, Progress
+from web.readiness import writer_trouble
 from workers.heartbeat import Heartbeat, heartbeat_file
 
 HOST = {"Host": "127.0.0.1:49375"}
@@ -96,3 +97,14 @@ def test_the_probes_port_is_bound_as_soon_as_it_is_free(probes_factory: Callable
     probes.start()
     until(lambda: probes.port)
     probes.stop()
+
+
+def test_readiness_says_that_the_disk_takes_no_writes(house: House) -> None:
+    settings = house.settings
+    Heartbeat(heartbeat_file(settings.run_dir, "writer"), SystemClock()).beat()
+    figures = settings.run_dir / "writer.metrics.json"
+
+    figures.write_text('{"is_stopped": false}')
+    assert writer_trouble(settings, SystemClock()) is None
+    figures.write_text('{"is_stopped": true}')
+    assert "takes no writes" in str(writer_trouble(settings, SystemClock()))
