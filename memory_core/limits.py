@@ -106,6 +106,14 @@ VENDOR_WORD_MAX_CHARS = 256
 OBSERVATION_BODY_MAX_BYTES = 16 * KIB
 TITLE_MAX_CHARS = 80
 EXTENSION_MAX_CHARS = 64
+#: The marker file of a directory, and the policy of capture in it.
+MARKER_MAX_BYTES = 64 * KIB
+CAPTURE_PATTERNS_MAX = 128
+CAPTURE_PATTERN_MAX_CHARS = 1_024
+CAPTURE_PATHS_MAX = 32
+CAPTURE_PATH_MAX_CHARS = 4_096
+#: Characters of a pattern times characters of a path, over all of them.
+CAPTURE_STEPS_MAX = 1_000_000
 SOURCE_EVENT_MAX_CHARS = 128
 SESSION_KEY_MAX_CHARS = 512
 PATH_MAX_BYTES = 4096
@@ -269,6 +277,8 @@ STALE_DAYS = 30
 LIST_CACHE_SECONDS = 30
 PAGES_CACHE_SECONDS = 60
 PAGE_CACHE_SECONDS = 300
+#: Sessions that are known to be a subagent's own, for clients that want them left out.
+SUBAGENT_SESSIONS_MAX = 4_096
 #: Fields of one query string.
 QUERY_FIELDS_MAX = 64
 #: Between attempts to bind the probe port; a probe's connection may last.

@@ -12,6 +12,7 @@ from memory_core.commands.capture import RecordObservation
 from memory_core.domain.capture import capped
 from memory_core.domain.command import Envelope
 from memory_core.domain.event import HookEvent, ToolCall
+from memory_core.domain.extension import extended
 from memory_core.errors import Invalid
 from memory_core.ids import session_id_from
 from memory_core.registry import discover
@@ -44,7 +45,7 @@ def envelope_of(
     if not isinstance(payload, dict):
         raise Invalid("a hook's body is one JSON object, as its client sends it")
     received = canonical(payload)
-    event = client_of(query).read(payload, query)
+    event = extended(client_of(query).read(payload, query), payload, query)
     key = query.get("ingest_key")
     command_id = of_client_key(key) if key else of_event(event, received, gate.ids)
     told = told_of(gate, query)

@@ -3,7 +3,6 @@ writer that is away delays nobody."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -19,6 +18,7 @@ from web.auth import Caller, current, needs
 from web.bodies import parse_json, read_body
 from web.events import envelope_of
 from web.gate import Gate, Outcome, Taken, error_of
+from web.subagents import Subagents
 
 #: Events that a client's own policy kept back are accepted and go nowhere.
 _DROPPED = Outcome(status="dropped")
@@ -27,13 +27,14 @@ _STATUS_OF = {"duplicate": 200, "committed": 200, "dead": 409}
 
 def blueprint(gate: Gate) -> Blueprint:
     routes = Blueprint("hooks", __name__)
+    subagents = Subagents()
 
     @routes.post("/hook")
     @needs("capture")
     def _one() -> Response:
         query = request.args.to_dict()
         payload = parse_json(read_body(request))
-        if _is_dropped(query, payload):
+        if subagents.drops(current().principal, query, payload):
             return json_answer({"status": "dropped"}, 202)
         waits = query.get("wait") == "commit"
         envelope = envelope_of(gate, payload, query, current(), wants_reply=waits)
@@ -54,7 +55,7 @@ def blueprint(gate: Gate) -> Blueprint:
             raise RequestEntityTooLarge(
                 f"A batch holds at most {limits.BATCH_ITEMS_MAX} events; none was kept."
             )
-        return Batch(gate, current(), waits=request.args.get("wait") == "commit").answer(items)
+        return Batch(gate, subagents, current(), waits=request.args.get("wait") == "commit").answer(items)
 
     return routes
 
@@ -62,8 +63,9 @@ def blueprint(gate: Gate) -> Blueprint:
 class Batch:
     """One `/hook/batch` request: each item its own status, one admission for all, in order."""
 
-    def __init__(self, gate: Gate, caller: Caller, *, waits: bool) -> None:
+    def __init__(self, gate: Gate, subagents: Subagents, caller: Caller, *, waits: bool) -> None:
         self._gate = gate
+        self._subagents = subagents
         self._caller = caller
         self._waits = waits
 
@@ -94,7 +96,7 @@ class Batch:
             if not isinstance(item, dict) or not isinstance(item.get("url"), str):
                 raise Invalid('an item is {"url": "/hook?…", "body": {…}}')
             query = _query_of(item["url"])
-            if _is_dropped(query, item.get("body")):
+            if self._subagents.drops(self._caller.principal, query, item.get("body")):
                 return _DROPPED
             return envelope_of(self._gate, item.get("body"), query, self._caller, wants_reply=self._waits)
         except CoreError as error:
@@ -130,15 +132,6 @@ def _query_of(url: str) -> dict[str, str]:
         raise Invalid(f"the item's url cannot be read: {error}") from error
     # The first value counts, as for a single delivery.
     return dict(reversed(pairs))
-
-
-def _is_dropped(query: Mapping[str, str], payload: Any) -> bool:
-    """Whether the client asked to leave a subagent's events out and this is one."""
-    if query.get("drop_subagent", "").lower() not in ("1", "true", "yes", "on") or not isinstance(
-        payload, dict
-    ):
-        return False
-    return any(payload.get(name) for name in ("agent_id", "agent_type", "subagentType"))
 
 
 def _one_answer(envelope: Envelope, taken: Taken) -> Response:

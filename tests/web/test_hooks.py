@@ -264,3 +264,14 @@ def test_events_of_subagents_can_be_left_out(house: House) -> None:
 def test_a_large_body_lies_beside_the_stream(house: House) -> None:
     assert house.post(URL, prompt("long " * 200_000)).status_code == 202
     assert len(house.stream_bytes()) < limits.INLINE_COMMAND_MAX_BYTES
+
+
+def test_an_extensions_namespace_is_checked_and_kept_with_the_name_of_its_event(house: House) -> None:
+    url = "/hook?event=deployed&agent=claude-code&extension="
+    assert house.post(url + "a%20b", prompt(hook_event_name="deployed")).status_code == 400
+    body = {"session_id": "s1", "title": "v2 is out", "description": "on all hosts"}
+    assert house.post(url + "ci.acme:1", body).status_code == 202
+    house.drain_all()
+
+    (row,) = house.rows("SELECT kind, extension, source_event, title, body FROM observations")
+    assert tuple(row.values()) == ("other", "ci.acme:1", "deployed", "v2 is out", "on all hosts")

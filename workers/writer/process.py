@@ -12,7 +12,7 @@ from memory_core.clock import Clock
 from memory_core.commands.finding import Finder
 from memory_core.commands.handoffs import release_expired_offers
 from memory_core.commands.lost_writes import NOTHING_LOST
-from memory_core.commands.sessions import refinalise_due
+from memory_core.commands.sessions import end_idle, refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
 from memory_core.store.database import Database
@@ -143,6 +143,11 @@ DUTIES = (
     Duty(
         name="refinalise_sessions",
         work=lambda tx: refinalise_due(tx, limits.DUTY_SESSIONS),
+        every_seconds=limits.DUTY_SECONDS,
+    ),
+    Duty(
+        name="end_idle_sessions",
+        work=lambda tx: end_idle(tx, limits.DUTY_SESSIONS),
         every_seconds=limits.DUTY_SECONDS,
     ),
 )
