@@ -111,6 +111,7 @@ class Load:
         ]
         if pages_per_second:
             self._threads.append(threading.Thread(target=self._write_pages, args=(pages_per_second,)))
+        if pages_per_second and patient is not False:
             self._threads.append(threading.Thread(target=self._send_sessions))
 
     def __enter__(self) -> Load:

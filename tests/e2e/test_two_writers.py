@@ -159,6 +159,11 @@ def test_a_copy_on_the_same_broker_touches_nothing_of_the_original(tmp_path: Pat
     assert not found
 
 
+def sockets(folder: str, names: list[str]) -> list[str]:
+    """What no copy of a directory can hold."""
+    return [name for name in names if (Path(folder) / name).is_socket()]
+
+
 def owner_of(memoryd: Running) -> bytes:
     with memoryd.broker() as client:
         return client.get(memoryd.keys.owner)
