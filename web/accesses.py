@@ -61,6 +61,7 @@ class Accesses:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(limits.BROKER_APPEND_SECONDS * 4)
+        self.flush()
 
     def _is_fresh(self, principal: str, page_id: bytes, now: float) -> bool:
         key = (principal, page_id)

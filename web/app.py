@@ -41,7 +41,7 @@ def _blueprints(parts: Parts) -> list[Any]:
     mount = mcp.Mount(lambda: make_server(parts.catalog, parts.call, parts.version))
     return [
         hooks.blueprint(parts.gate),
-        handoff.blueprint(parts.gate),
+        handoff.blueprint(parts.gate, parts.database),
         api.blueprint(parts),
         api_wiki.blueprint(parts),
         api_search.blueprint(parts),

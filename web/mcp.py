@@ -23,6 +23,7 @@ from web.auth import current as current_caller
 from web.auth import needs
 from web.bodies import read_body, without_half_characters
 from web.calls import CALLER
+from web.flavors import input_shape
 
 logger = logging.getLogger(__name__)
 
@@ -95,6 +96,8 @@ def blueprint(mount: Mount) -> Blueprint:
     @routes.post("/mcp")
     @needs("read")
     def _post() -> Response:
+        # A wrong address is told now, not when the tools are listed.
+        input_shape(request.environ.get("QUERY_STRING", ""))
         body = without_half_characters(read_body(request))
         environ = _inner_environ(request.environ, body)
         environ[CALLER] = current_caller()

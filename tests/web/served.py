@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 class Served:
     """`url` answers; `raw` sends bytes as they are and gives back what came until the connection closed."""
 
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: House, app: str = "web.app:create_app()") -> None:
         self.house = house
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -44,7 +44,7 @@ class Served:
                     "gunicorn",
                     "--config",
                     "python:web.gunicorn_conf",
-                    "web.app:create_app()",
+                    app,
                 ],
                 env=environment | self.settings.environment(),
                 cwd=house.settings.data_dir,

@@ -52,13 +52,13 @@ def rpc(method: str, version: str = LEGACY, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
 
 
-def post(served: Served, body: Any, **headers: str) -> tuple[int, Any, dict[str, str]]:
+def post(served: Served, body: Any, path: str = "/mcp", **headers: str) -> tuple[int, Any, dict[str, str]]:
     given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     given |= served.house.bearer | {name.replace("_", "-"): value for name, value in headers.items()}
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
     try:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
-        connection.request("POST", "/mcp", body=data, headers=given)
+        connection.request("POST", path, body=data, headers=given)
         answer = connection.getresponse()
         text = answer.read()
         is_json = "json" in (answer.getheader("Content-Type") or "")
