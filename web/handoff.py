@@ -111,7 +111,7 @@ def _project(gate: Gate, reading: Snapshot, query: dict[str, str]) -> Project | 
     strategy = told.pop("project_strategy") or "basename"
     key = query.get("session_id", "").strip()
     if key and len(key) <= limits.SESSION_KEY_MAX_CHARS and not (told["workspace"] or told["project"]):
-        row = sessions.one(reading, session_id_from(clean_session_key(key, gate.redact)))
+        row = sessions.one(reading, session_id_from(clean_session_key(key, gate)))
         if row is not None:
             found = projects.by_id(reading, row["project_id"])
             return None if found is None else Project.from_row(found)
