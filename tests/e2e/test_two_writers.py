@@ -131,9 +131,7 @@ def test_a_copy_on_the_same_broker_touches_nothing_of_the_original(tmp_path: Pat
         wait_until(lambda: is_quiet(memoryd), seconds=10, saying="the event is stored")
         before = owner_of(memoryd)
         copy = Running(tmp_path / "copy", environ=url)
-        shutil.copytree(
-            memoryd.data_dir, copy.data_dir, symlinks=True, ignore=shutil.ignore_patterns("*.sock")
-        )
+        shutil.copytree(memoryd.data_dir, copy.data_dir, symlinks=True, ignore=sockets)
         copy.start(ready=False)
         try:
             assert copy.process is not None
