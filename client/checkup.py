@@ -41,7 +41,7 @@ def examine(settings: ClientSettings) -> Iterator[Finding]:
     reached = _finding("server", lambda: _server(server, status))
     yield reached
     if reached.is_ok:
-        for part in ("version", "port", "data_dir", "broker", "writer", "sqlite"):
+        for part in ("version", "port", "data_dir", "broker", "writer", "sqlite", "git"):
             yield _finding(part, lambda part=part: _part(status, part))
         yield from _round_trip(server)
 

@@ -45,10 +45,10 @@ class Server:
         given = {key: value for key, value in arguments.items() if value is not None}
         return self.request("POST", f"/api/v1/tools/{quote(name)}", body=given)[0]
 
-    def get(self, path: str, **query: Any) -> Any:
+    def get(self, path: str, /, **query: Any) -> Any:
         return self.page(path, **query)[0]
 
-    def page(self, path: str, **query: Any) -> tuple[Any, str | None]:
+    def page(self, path: str, /, **query: Any) -> tuple[Any, str | None]:
         """One page of a list and the path of the next one (None at the end)."""
         given = {key: str(value) for key, value in query.items() if value is not None}
         answer, link = self.request("GET", path + ("?" + urlencode(given) if given else ""))

@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, api, api_search, api_wiki, auth, handoff, hooks, mcp, metrics
+from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
@@ -45,6 +45,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         api.blueprint(parts),
         api_wiki.blueprint(parts),
         api_search.blueprint(parts),
+        history.blueprint(parts),
         mcp.blueprint(mount),
         metrics.blueprint(parts.settings, parts.meters, parts.line),
     ]

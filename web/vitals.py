@@ -10,6 +10,7 @@ from memory_core import limits
 from memory_core.clock import MICROSECONDS, Clock
 from memory_core.config import Settings
 from memory_core.errors import CoreError
+from memory_core.store import git_batches
 from memory_core.store.database import Database
 from web.line import Line
 from workers import heartbeat
@@ -26,6 +27,8 @@ def wiki_state(settings: Settings, clock: Clock) -> dict[str, Any]:
         return {"status": "ok", "looked_at": None}
     silent = (clock.now_us() - int(state["written_at"])) / MICROSECONDS
     return {**state, "status": "silent"} if silent > limits.WIKI_SILENT_SECONDS else state
+#: What the history's thread says of itself while all is in order; `busy`: somebody else is at work in the repository.
+_GIT_WORKS = ("ok", "starting", "busy", "repairing")
 
 
 class Vitals:
@@ -47,7 +50,7 @@ class Vitals:
         self._version = version
 
     def read(self) -> Mapping[str, Any]:
-        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, disk, wiki}`."""
+        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki}`."""
         return {
             "version": self._version,
             "url": self._settings.url,
@@ -56,6 +59,7 @@ class Vitals:
             "data_dir": str(self._settings.data_dir),
             **self._broker(),
             "writer": self._writer(),
+            "git": self._history(),
             "disk": self._disk_state(),
             "wiki": self.wiki(),
         }
@@ -91,6 +95,24 @@ class Vitals:
             "pid": beat.pid,
             "silent_seconds": round(silent, 1),
         }
+
+    def _history(self) -> dict[str, Any]:
+        """What the thread that commits the wiki said last, and how many files wait for it."""
+        try:
+            said = json.loads((self._settings.run_dir / "history.json").read_bytes())
+            silent = self._clock.monotonic() - said.pop("written_at")
+            pending = {"pending_files": self._pending_files()}
+        except (OSError, ValueError, KeyError, TypeError, CoreError):
+            return {"status": "ok", "state": "not started"}
+        state = said.pop("status")
+        # Times of a machine's life before this one say nothing.
+        if state in _GIT_WORKS and not 0 <= silent < limits.GIT_SILENT_SECONDS:
+            state = "silent"
+        return {"status": "ok" if state in _GIT_WORKS else state, "state": state, **said, **pending}
+
+    def _pending_files(self) -> int:
+        with self._database.snapshot() as reading:
+            return git_batches.pending_files(reading)
 
     def _disk_state(self) -> dict[str, Any]:
         try:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from memory_core import limits
 from memory_core.commands import Answer, command
+from memory_core.commands.checkpoints import checkpoint
 from memory_core.commands.versions import PageDraft, link_targets, new_version
 from memory_core.domain import place
 from memory_core.domain.command import Refusal
@@ -225,7 +226,8 @@ class DeletePage:
 
 @command(DeletePage, name="delete_page")
 def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
-    """Answer: path, deleted (always true), existed."""
+    """Answer: path, deleted (always true), existed, and the ids of the checkpoints before and after (their commits follow;
+    absent where nothing was deleted)."""
     try:
         path = page_path(body.path)
         page, project = _page_to_delete(body, path, tx)
@@ -233,6 +235,7 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
         return _refused(error)
     if page is None or project is None:
         return {"path": path.path, "deleted": True, "existed": False}
+    earlier = checkpoint(tx)
     pages.tombstone(tx, page)
     links.drop(tx, page.id)
     promise_file(
@@ -245,7 +248,13 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
         sha256=None,
     )
     record(tx, "delete_page", project_id=project.id, page_id=page.id)
-    return {"path": page.path, "deleted": True, "existed": True}
+    return {
+        "path": page.path,
+        "deleted": True,
+        "existed": True,
+        "pre_checkpoint": earlier,
+        "checkpoint": checkpoint(tx),
+    }
 
 
 def _page_to_delete(

@@ -101,6 +101,15 @@ _CHAIN = Statement(
     .where(page_versions.c.page_id == bindparam("page_id"))
     .order_by(page_versions.c.seq)
 )
+_CONTENT = Statement(
+    select(page_versions.c.content)
+    .join(pages, pages.c.id == page_versions.c.page_id)
+    .where(
+        page_versions.c.id == bindparam("version_id"),
+        pages.c.project_id == bindparam("project_id"),
+        pages.c.path_key == bindparam("path_key"),
+    )
+)
 _ADD_PAGE = Statement(
     insert(pages).values(
         id=bindparam("id"),
@@ -239,6 +248,12 @@ def version_row(reading: Reading, version_id: bytes) -> Any:
 def chain(reading: Reading, page_id: bytes) -> list[tuple[int, bytes]]:
     """Row number and file hash of each version of a page, oldest first."""
     return [(row["seq"], row["sha256"]) for row in reading.rows(_CHAIN, page_id=page_id)]
+
+
+def version_content(reading: Reading, project_id: bytes, path_key: str, version_id: bytes) -> str | None:
+    """The whole file of a version, if it is one of the page at that path, or of a deleted one that was there."""
+    row = reading.row(_CONTENT, project_id=project_id, path_key=path_key, version_id=version_id)
+    return None if row is None else row["content"]
 
 
 def hash_is_known(reading: Reading, sha256: bytes) -> bool:

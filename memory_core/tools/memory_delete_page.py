@@ -30,6 +30,9 @@ class Answer:
     deleted: bool | None = None
     #: Whether there was such a page.
     existed: bool | None = None
+    #: Checkpoints before and after: the first brings the page back (`memoryd restore-page`). Their commits follow within seconds.
+    pre_checkpoint: str | None = None
+    checkpoint: str | None = None
     #: `pending`: taken, not yet applied; ask for the command.
     status: str | None = None
     command_id: str | None = None
