@@ -251,7 +251,8 @@ def test_a_deleted_page_is_gone_from_table_index_and_disk(books: Books):
     answer = books.apply(DeletePage(workspace="default", project="alpha", path="NOTES/A"))
     books.install()
 
-    assert answer == {"path": "notes/a.md", "deleted": True, "existed": True}
+    assert (answer["path"], answer["deleted"], answer["existed"]) == ("notes/a.md", True, True)
+    assert answer["pre_checkpoint"] != answer["checkpoint"]
     assert books.query("SELECT * FROM pages WHERE tombstoned_at IS NULL") == []
     assert books.query("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'title'") == []
     assert books.files() == {}
