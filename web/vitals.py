@@ -27,6 +27,8 @@ def wiki_state(settings: Settings, clock: Clock) -> dict[str, Any]:
         return {"status": "ok", "looked_at": None}
     silent = (clock.now_us() - int(state["written_at"])) / MICROSECONDS
     return {**state, "status": "silent"} if silent > limits.WIKI_SILENT_SECONDS else state
+
+
 #: What the history's thread says of itself while all is in order; `busy`: somebody else is at work in the repository.
 _GIT_WORKS = ("ok", "starting", "busy", "repairing")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ import pytest
 
 from memory_core import limits
 from memory_core.clock import FakeClock
-from memory_core.errors import Invalid, NotFound
-from memory_core.wiki.git import Git, GitBusy, GitRefused, revision
+from memory_core.wiki.git import Git, GitBusy
 from memory_core.wiki.git_repository import FileChange, Repository, message_of
 from tests.wiki.histories import files_at, fsck, new_repository, person, put
 
@@ -148,147 +146,6 @@ def _raise(*_: object) -> None:
     raise KeyboardInterrupt
 
 
-# --- nothing but our own arguments ---------------------------------------------------------------
-
-
-def hostile(directory: Path) -> tuple[str, Path]:
-    """A command that leaves a trace, and the trace."""
-    trace = directory / "trace"
-    script = directory / "evil.sh"
-    script.write_text(f"#!/bin/sh\necho \"$0 $*\" >> '{trace}'\ncat\nexit 0\n")
-    script.chmod(0o700)
-    return str(script), trace
-
-
-def test_configuration_hooks_filters_and_environment_of_others_have_no_effect(tmp_path: Path, monkeypatch):
-    evil, trace = hostile(tmp_path)
-    home = tmp_path / "home"
-    home.mkdir()
-    settings = {
-        "core.hooksPath": str(tmp_path),
-        "core.fsmonitor": evil,
-        "core.pager": evil,
-        "core.editor": evil,
-        "core.sshCommand": evil,
-        "core.askPass": evil,
-        "filter.evil.clean": evil,
-        "filter.evil.smudge": evil,
-        "filter.evil.process": evil,
-        "diff.external": evil,
-        "diff.evil.textconv": evil,
-        "gpg.program": evil,
-        "commit.gpgSign": "true",
-        "log.showSignature": "true",
-        "credential.helper": f"!{evil}",
-        "alias.fast-import": f"!{evil}",
-        "alias.update-ref": f"!{evil}",
-        "core.attributesFile": str(tmp_path / "attributes"),
-        "core.autocrlf": "true",
-        "gc.auto": "1",
-        "gc.recentObjectsHook": evil,
-        "user.name": "Mallory",
-        "core.worktree": str(tmp_path / "elsewhere"),
-    }
-    for name in ("post-commit", "pre-commit", "reference-transaction", "post-index-change", "pre-auto-gc"):
-        (tmp_path / name).symlink_to(evil)
-    (tmp_path / "attributes").write_text("* filter=evil diff=evil text eol=crlf\n")
-    for name, value in settings.items():
-        subprocess.run(["git", "config", "--file", str(home / ".gitconfig"), name, value], check=True)
-    for name, value in {
-        "HOME": str(home),
-        "XDG_CONFIG_HOME": str(home),
-        "GIT_CONFIG_GLOBAL": str(home / ".gitconfig"),
-        "GIT_CONFIG_COUNT": "1",
-        "GIT_CONFIG_KEY_0": "core.fsmonitor",
-        "GIT_CONFIG_VALUE_0": evil,
-        "GIT_DIR": str(tmp_path / "other.git"),
-        "GIT_WORK_TREE": str(tmp_path / "elsewhere"),
-        "GIT_INDEX_FILE": str(tmp_path / "other-index"),
-        "GIT_OBJECT_DIRECTORY": str(tmp_path / "objects"),
-        "GIT_EXTERNAL_DIFF": evil,
-        "GIT_PAGER": evil,
-        "GIT_EDITOR": evil,
-        "GIT_SSH_COMMAND": evil,
-        "GIT_AUTHOR_NAME": "Mallory",
-        "GIT_COMMITTER_DATE": "2001-01-01T00:00:00Z",
-        "GIT_TEMPLATE_DIR": str(tmp_path),
-        "GIT_TRACE": str(tmp_path / "traced"),
-        "GIT_DEFAULT_HASH": "sha256",
-        "GIT_NAMESPACE": "other",
-    }.items():
-        monkeypatch.setenv(name, value)
-
-    repository = new_repository(tmp_path / "data")
-    root = root_of(repository)
-    # The same once more in the repository itself, with attributes that are in the tree.
-    for name, value in settings.items():
-        subprocess.run(["git", "config", "--file", str(root / ".git/config"), name, value], check=True)
-    hooks = root / ".git" / "hooks"
-    hooks.mkdir(exist_ok=True)
-    for name in ("post-commit", "reference-transaction", "post-index-change"):
-        (hooks / name).symlink_to(evil)
-    (root / ".gitattributes").write_text("* filter=evil diff=evil text eol=crlf\n")
-    put(repository, a__b__c="one\ntwo\n")
-    put(repository, a__b__c="one\nthree\n")
-    repository.log(10, "a/b/c.md")
-    repository.find_batch("one")
-
-    content = repository.content(repository.head() or "", "a/b/c.md", 100)
-
-    monkeypatch.undo()
-    assert content == b"one\nthree\n"
-    assert not trace.exists(), trace.read_text()
-    left = {"traced", "other.git", "other-index", "objects", "elsewhere"}
-    assert left & {path.name for path in tmp_path.iterdir()} == set()
-    assert [entry.author for entry in repository.log(5)] == ["memoryd", "memoryd"]
-    assert repository.log(1)[0].at > 1_700_000_000
-
-
-@pytest.mark.parametrize(
-    "text", ["HEAD", "main", "--upload-pack=x", "-h", "abc", "", "a" * 65, "HEAD~1", "0123:x", "01 23", "éé11"]
-)
-def test_only_plain_hexadecimal_is_a_revision(text: str):
-    with pytest.raises(Invalid):
-        revision(text)
-
-
-def test_a_git_file_or_link_that_leads_elsewhere_is_not_followed(tmp_path: Path):
-    other = new_repository(tmp_path / "other")
-    for make in (
-        lambda place: place.symlink_to(other.git.directory),
-        lambda place: place.write_text(f"gitdir: {other.git.directory}\n"),
-    ):
-        root = tmp_path / f"wiki{make}"[-9:].strip(">")
-        root.mkdir()
-        make(root / ".git")
-        with pytest.raises(GitRefused):
-            Git(root, tmp_path).is_there()
-    assert other.head() is None
-
-
-def test_links_submodules_and_nested_repositories_in_the_tree_are_not_entered(repository: Repository, tmp_path):
-    root = root_of(repository)
-    put(repository, a__b__c="x")
-    outside = tmp_path / "outside"
-    outside.mkdir()
-    (root / "linked").symlink_to(outside)
-    nested = new_repository(tmp_path / "n")
-    put(nested, z__z__z="z")
-    (root / "nested").mkdir()
-    subprocess.run(["cp", "-r", str(nested.git.directory), str(root / "nested" / ".git")], check=True)
-    person(root, "add", "linked", "nested")
-    person(root, "commit", "-q", "-m", "odd things")
-
-    put(repository, a__b__c="y")
-
-    kinds = person(root, "ls-tree", "HEAD").split("\n")
-    assert {line.split()[0] for line in kinds if line} == {"040000", "120000", "160000"}
-    for name in ("linked/x.md", "nested/x.md", "linked"):
-        with pytest.raises((NotFound, Invalid)):
-            repository.content(repository.head() or "", name, 100)
-    assert list(outside.iterdir()) == []
-
-
 # --- locks ---------------------------------------------------------------------------------------
 
 
@@ -333,12 +190,10 @@ def test_a_lock_of_a_living_process_is_waited_for(repository: Repository):
         assert lock.exists()
     finally:
         holder.communicate()
-    with pytest.raises(GitBusy):  # seen again, now without a holder
-        put(repository, a__b__c="2") if not lock.exists() else repository.locks._seen.clear() or put(
-            repository, a__b__c="2"
-        )
-    clock.advance(limits.GIT_LOCK_STALE_SECONDS + 0.1)
+
     put(repository, a__b__c="2")
+
+    assert files_at(root_of(repository)) == {"a/b/c.md": b"2"}
 
 
 def test_our_own_lock_from_a_life_before_is_removed_at_once(repository: Repository):
@@ -369,4 +224,3 @@ def test_the_history_of_one_page_is_only_its_own(repository: Repository):
 
     assert [entry.subject for entry in repository.log(9, "a/b/c.md")] == ["first"]
     assert [entry.subject for entry in repository.log(9, "a/b/*.md")] == []
-    assert os.environ.get("GIT_DIR") is None
