@@ -7,11 +7,14 @@ Light: nothing here imports more than the standard library, and little of that.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
 
 from client import context
+from client import host as hosts
+from client import marker as markers
 from client import payload as payloads
 from client import settings as client_settings
 from client.place import repository_of
@@ -21,7 +24,10 @@ from client.spool import Spool
 from memory_core import limits
 
 #: What a request for context says, in the words of the event.
-_ASKED = ("agent", "session_id", "cwd", "home", "repo_path", "project_strategy")
+_ASKED = (
+    *("agent", "session_id", "cwd", "home", "repo_path", "project_strategy", "workspace", "project"),
+    *("default_global", "briefing", "briefing_budget"),
+)
 
 
 def run() -> None:
@@ -37,6 +43,9 @@ def main(arguments: list[str]) -> int:
         _open_missing_streams()
         if arguments[:1] == ["--drain"]:
             return _drain_now()
+        if arguments[:1] == ["--check-capture"]:
+            _print(_check_capture(dict(os.environ)))
+            return 0
         if len(arguments) < 2:
             _warn("usage: memoryd hook <client> <event> [--source NAME]")
             return 0
@@ -52,38 +61,68 @@ def _handle(client: str, event: str, source: str, environ: dict[str, str]) -> st
     if settings.problem:
         _warn(settings.problem)
     now_us = time.time_ns() // 1000
-    spool = Spool(settings.spool_dir)
+    home = client_settings.home_of(environ)
     body = payloads.parse(_standard_input())
+    agent = client
+    if host := hosts.borrower_of(client, body, environ):
+        if hosts.has_own_hooks(host, home):
+            return ""  # it comes from the host's own hook too
+        agent, source = host, f"{client}-hooks"
     session = payloads.session_of(body, environ)
     cwd = payloads.directory_of(body, environ) or _working_directory()
-    state = SessionState(settings.state_dir, client, session or "none")
+    marker = _marker(cwd, home)
+    if marker.capture is not None:
+        from client import policy
+
+        left = policy.left_of(body, marker, cwd=cwd, home=home)
+        if left is None:
+            return ""
+        body = left
+    state = SessionState(settings.state_dir, agent, session or "none")
     seq, given = state.next_seq(now_us)
-    repository = repository_of(cwd)
+    told = {
+        "event": event,
+        "agent": agent,
+        "session_id": session,
+        "cwd": cwd,
+        "home": home,
+        **_whereabouts(marker, cwd),
+        "source": source,
+        "host": hosts.host_of(environ),
+        "seq": str(seq),
+        "occurred_at": str(now_us),
+    }
+    spool = Spool(settings.spool_dir)
     # What the server knows of this event is what it is asked with later, redacted parts included.
-    kept = _keep(
-        spool,
-        settings,
-        body,
-        {
-            "event": event,
-            "agent": client,
-            "session_id": session,
-            "cwd": cwd,
-            "home": client_settings.home_of(environ),
-            "repo_path": repository,
-            "project_strategy": "repo-root" if repository else "",
-            "source": source,
-            "host": payloads.host_of(environ),
-            "seq": str(seq),
-            "occurred_at": str(now_us),
-        },
-        now_us=now_us,
-        seq=seq,
-    )
-    asked = {name: kept[name] for name in _ASKED}
+    kept = _keep(spool, settings, body, told, now_us=now_us, seq=seq)
+    asked = {name: kept[name] for name in _ASKED if name in kept}
     text = _context(event, spool, settings, state, asked, given=given) if session else ""
     _start_drain(spool, settings)
     return context.answer(client, event, text) if text else ""
+
+
+def _marker(cwd: str, home: str) -> markers.Marker:
+    marker = markers.marker_for(cwd, home)
+    if marker.problem:
+        _warn(marker.problem)
+    return marker
+
+
+def _whereabouts(marker: markers.Marker, cwd: str) -> dict[str, str]:
+    """The project: as the marker names it, else by the repository around the directory."""
+    repository = repository_of(cwd)
+    strategy = "repo-root" if repository and "project" not in marker.scope else ""
+    return {"repo_path": repository, "project_strategy": strategy, **marker.told}
+
+
+def _check_capture(environ: dict[str, str]) -> str:
+    """How the policy of the payload's directory decides on it; nothing is kept."""
+    from client import policy
+
+    home = client_settings.home_of(environ)
+    body = payloads.parse(_standard_input())
+    cwd = payloads.directory_of(body, environ) or _working_directory()
+    return json.dumps(policy.decision_on(body, markers.marker_for(cwd, home), cwd=cwd, home=home))
 
 
 def _keep(

@@ -30,12 +30,6 @@ _DIRECTORY_FIELDS = ("cwd", "working_dir", "workspaceRoot")
 #: Lists of the folders that are open, the first being the one that counts.
 _DIRECTORY_LISTS = ("workspace_roots", "workspaceRoots", "workspacePaths")
 _DIRECTORY_VARIABLES = ("CURSOR_PROJECT_DIR", "GEMINI_CWD", "GEMINI_PROJECT_DIR")
-_HOST_VARIABLES = {
-    "GROK_HOOK_EVENT": "grok",
-    "CURSOR_VERSION": "cursor",
-    "COPILOT_CLI": "copilot",
-    "CRUSH": "crush",
-}
 
 
 class Unreadable(Exception):
@@ -127,11 +121,6 @@ def directory_of(payload: dict[str, object], environ: dict[str, str]) -> str:
         if isinstance(listed, list) and listed and isinstance(listed[0], str) and listed[0]:
             return listed[0]
     return next((environ[name] for name in _DIRECTORY_VARIABLES if environ.get(name)), "")
-
-
-def host_of(environ: dict[str, str]) -> str:
-    """Which agent really runs this hook: some load the hook files of others. Empty when nothing says so."""
-    return next((host for name, host in _HOST_VARIABLES.items() if environ.get(name)), "")
 
 
 def query(fields: dict[str, str]) -> str:

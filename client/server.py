@@ -8,8 +8,9 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from client import gate
+from client.marker import marker_for
 from client.place import repository_of
-from client.settings import ClientSettings
+from client.settings import ClientSettings, home_of
 from memory_core import limits
 
 #: Percent-encoded.
@@ -42,7 +43,7 @@ class Server:
 
     def tool(self, name: str, **arguments: Any) -> dict[str, Any]:
         """Call an MCP tool by its plain HTTP twin; arguments that are None are left out."""
-        given = {key: value for key, value in arguments.items() if value is not None}
+        given = {key: value for key, value in with_marker(arguments).items() if value is not None}
         return self.request("POST", f"/api/v1/tools/{quote(name)}", body=given)[0]
 
     def get(self, path: str, /, **query: Any) -> Any:
@@ -50,7 +51,7 @@ class Server:
 
     def page(self, path: str, /, **query: Any) -> tuple[Any, str | None]:
         """One page of a list and the path of the next one (None at the end)."""
-        given = {key: str(value) for key, value in query.items() if value is not None}
+        given = {key: str(value) for key, value in with_marker(query).items() if value is not None}
         answer, link = self.request("GET", path + ("?" + urlencode(given) if given else ""))
         return answer, _next_page(link)
 
@@ -101,6 +102,25 @@ class Server:
             f"{self.url} wants a token and there is none in {named}; "
             "name the server's token file with MEMORYD_TOKEN_FILE"
         )
+
+
+def with_marker(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Arguments whose project was not named, with that of the directory's marker file, if there is one.
+
+    `MEMORYD_IGNORE_MARKER=1` leaves it out, and so does a search of all projects.
+    """
+    is_scoped = "workspace" in arguments and "project" in arguments
+    if not is_scoped or arguments["project"] is not None or arguments.get("global"):
+        return arguments
+    if os.environ.get("MEMORYD_IGNORE_MARKER", "").lower() in ("1", "true", "yes", "on"):
+        return arguments
+    try:
+        marker = marker_for(os.getcwd(), home_of(dict(os.environ)))  # noqa: PTH109 — as in a hook there
+    except OSError:
+        return arguments
+    if "project" not in marker.scope or arguments["workspace"] not in (None, marker.scope["workspace"]):
+        return arguments
+    return {**arguments, "workspace": marker.scope["workspace"], "project": marker.scope["project"]}
 
 
 def _whereabouts() -> dict[str, str]:

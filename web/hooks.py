@@ -10,6 +10,7 @@ from flask import Blueprint, Response, request
 from werkzeug.exceptions import RequestEntityTooLarge
 
 from memory_core import limits
+from memory_core.domain.capture_policy import rechecked
 from memory_core.domain.command import Envelope
 from memory_core.errors import CoreError, Invalid
 from memory_core.ids import id_text
@@ -34,6 +35,8 @@ def blueprint(gate: Gate) -> Blueprint:
     def _one() -> Response:
         query = request.args.to_dict()
         payload = parse_json(read_body(request))
+        if isinstance(payload, dict) and (payload := rechecked(payload)) is None:
+            return json_answer({"status": "dropped"}, 202)
         if subagents.drops(current().principal, query, payload):
             return json_answer({"status": "dropped"}, 202)
         waits = query.get("wait") == "commit"
@@ -96,9 +99,12 @@ class Batch:
             if not isinstance(item, dict) or not isinstance(item.get("url"), str):
                 raise Invalid('an item is {"url": "/hook?…", "body": {…}}')
             query = _query_of(item["url"])
-            if self._subagents.drops(self._caller.principal, query, item.get("body")):
+            body = item.get("body")
+            if isinstance(body, dict) and (body := rechecked(body)) is None:
                 return _DROPPED
-            return envelope_of(self._gate, item.get("body"), query, self._caller, wants_reply=self._waits)
+            if self._subagents.drops(self._caller.principal, query, body):
+                return _DROPPED
+            return envelope_of(self._gate, body, query, self._caller, wants_reply=self._waits)
         except CoreError as error:
             return Outcome(status="invalid", code=error.code, reason=str(error))
 

@@ -14,12 +14,22 @@ from client import hook
 @click.argument("event", required=False)
 @click.option("--source", default="user", show_default=True, help="The configuration that runs this hook.")
 @click.option("--drain", is_flag=True, help="Deliver what waits in the spool, and return.")
+@click.option("--check-capture", is_flag=True, help="Print how the directory's policy decides; keep nothing.")
 @click.pass_context
-def command(context: click.Context, client: str | None, event: str | None, source: str, drain: bool) -> None:
+def command(
+    context: click.Context,
+    client: str | None,
+    event: str | None,
+    source: str,
+    drain: bool,
+    check_capture: bool,
+) -> None:
     """Keep one hook event of CLIENT, read from standard input, and answer what the client expects.
 
     Returns at once and always with exit code 0; the event is delivered in the background.
     """
     del context  # unknown options of a future installer must not make a hook fail
     named = [part for part in (client, event) if part]
+    if check_capture:
+        sys.exit(hook.main(["--check-capture"]))
     sys.exit(hook.main(["--drain"] if drain else [*named, "--source", source] if len(named) == 2 else named))

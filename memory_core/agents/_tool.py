@@ -3,110 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any, cast
 
 from memory_core.agents._payload import Payload, clean, opened, optional_text, text_of
 from memory_core.domain.event import Outcome, ToolCall
+from memory_core.domain.tool_input import family_of, is_patch, named_paths
 from memory_core.limits import TOOL_PATHS_MAX
-
-_FILE = frozenset(
-    [
-        "read",
-        "write",
-        "edit",
-        "apply_patch",
-        "notebookedit",
-        "notebook_edit",
-        "create_file",
-        "delete_file",
-        "rename_file",
-        "move_file",
-        "multi_edit",
-        "multiedit",
-        "replace",
-        "replace_all",
-        "view_file",
-        "replace_file_content",
-        "multi_replace_file_content",
-        "write_to_file",
-        "read_file",
-        "write_file",
-        "patch",
-        "notebookread",
-        "read_many_files",
-        "strreplace",
-        "search_replace",
-        "edit_file",
-        "delete",
-    ]
-)
-_SEARCH = frozenset(
-    [
-        "search",
-        "grep",
-        "glob",
-        "find",
-        "list",
-        "ls",
-        "list_files",
-        "read_dir",
-        "list_dir",
-        "grep_search",
-        "search_files",
-        "list_directory",
-        "search_file_content",
-        "codebase_search",
-        "semanticsearch",
-    ]
-)
-_NON_FILE = frozenset(
-    [
-        "bash",
-        "shell",
-        "execute",
-        "run_command",
-        "run_shell_command",
-        "web_search",
-        "google_web_search",
-        "web_fetch",
-        "terminal",
-        "websearch",
-        "webfetch",
-    ]
-)
 
 #: Tools of memoryd itself: what they return is memory already.
 _OWN_TOOLS = re.compile(
     r"mcp__?memoryd_|(?:MCP:)?memory_(query|recent|read_page|status|briefing|read_session_observations|handoff_\w+)$"
 )
 _CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-_PATCHED_FILE = re.compile(
-    r"^\*\*\* (?:Add File|Update File|Delete File|Move to): ([^\n]{1,4096})$", re.MULTILINE
-)
 _EXIT_CODE = re.compile(
     r"\A(?:[^\n]{0,200}\n){0,4}?[^\n]{0,80}?exit(?:ed with)? code:? (-?\d{1,6})\b", re.IGNORECASE
 )
-_PATH_FIELDS = (
-    "file_path",
-    "filePath",
-    "path",
-    "absolute_path",
-    "AbsolutePath",
-    "notebook_path",
-    "TargetFile",
-    "paths",
-    "files",
-)
-_NESTED_FIELDS = ("edits", "replacements")
-
-
-def family_of(tool_name: str) -> str:
-    name = tool_name.lower()
-    for family, names in (("file", _FILE), ("search-list", _SEARCH), ("non-file", _NON_FILE)):
-        if name in names:
-            return family
-    return "unknown"
 
 
 def is_own_tool(tool_name: str) -> bool:
@@ -128,7 +39,7 @@ def tool_call(payload: Payload, *, outcome: Outcome, response: Any = None) -> To
         family=family_of(name),
         call_id=call_id(payload),
         command=_command(name, arguments, given),
-        paths=_paths(name, arguments),
+        paths=tuple(clean(path) for path in named_paths(name, arguments)[:TOOL_PATHS_MAX]),
         outcome=_outcome_of(response, otherwise=outcome),
         result=None if is_own_tool(name) else result,
     )
@@ -175,7 +86,7 @@ def _of_flag(ok: bool) -> Outcome:
 def _command(name: str, arguments: Payload, given: Any) -> str | None:
     if isinstance(given, str):
         return clean(given) or None
-    if name.lower() in ("apply_patch", "patch"):
+    if is_patch(name):
         return None  # the patch body is no command; its paths are read below
     command = arguments.get("command", arguments.get("cmd"))
     if isinstance(command, list):
@@ -184,25 +95,3 @@ def _command(name: str, arguments: Payload, given: Any) -> str | None:
         return clean(command)
     found = optional_text(arguments, "query", "pattern", "url", "description")
     return None if found is None else clean(found)
-
-
-def _paths(name: str, arguments: Payload) -> tuple[str, ...]:
-    found = dict.fromkeys(_path_values(arguments))
-    if name.lower() in ("apply_patch", "patch"):
-        body = arguments.get("command", arguments.get("input", arguments.get("patch")))
-        if isinstance(body, str):
-            found.update(dict.fromkeys(match.strip() for match in _PATCHED_FILE.findall(body)))
-    return tuple(clean(path) for path in list(found)[:TOOL_PATHS_MAX])
-
-
-def _path_values(arguments: Payload) -> Iterator[str]:
-    for name in _PATH_FIELDS:
-        value = arguments.get(name)
-        values = cast("list[Any]", value) if isinstance(value, list) else [value]
-        yield from (item for item in values if isinstance(item, str) and item)
-    for name in _NESTED_FIELDS:
-        entries = arguments.get(name)
-        if isinstance(entries, list):
-            for entry in cast("list[Any]", entries):
-                if isinstance(entry, dict):
-                    yield from _path_values(cast("Payload", entry))

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client import payload as payloads
 from client.payload import Unreadable, cut, fitted, parse, pruned, query, session_of
 from memory_core import limits
 from tests.client.gate_server import query_of
@@ -103,8 +102,3 @@ def test_a_session_is_found_by_any_spelling_and_in_the_environment():
     assert session_of({"sessionId": "a"}, {}) == "a"
     assert session_of({"session_id": ""}, {"CLAUDE_CODE_SESSION_ID": "b"}) == "b"
     assert session_of({}, {}) == ""
-
-
-def test_the_host_that_borrows_anothers_hooks_is_named():
-    assert payloads.host_of({"GROK_HOOK_EVENT": "Stop"}) == "grok"
-    assert payloads.host_of({}) == ""
