@@ -161,6 +161,16 @@ LINKS_READ_MAX_CHARS = 256 * KIB
 LINK_MARKS_MAX = 5_000
 LINKS_MAX = 500
 
+#: Index and log of a project are rendered so long after a change, and not more often than that.
+RENDER_DELAY_SECONDS = 10
+RENDER_PAUSE_SECONDS = 60
+#: What they list: pages that were changed last, session pages, entries of a month.
+INDEX_PAGES_MAX = 1_000
+INDEX_SESSIONS_MAX = 50
+LOG_ROWS_MAX = 1_000
+#: Rendered files of one turn.
+DUTY_RENDERED = 2
+
 #: Of a file that was changed from outside, what is looked at.
 EXTERNAL_FILE_MAX_BYTES = 4 * MIB
 #: Rows of the file outbox that one step of the writer installs.

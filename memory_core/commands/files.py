@@ -9,9 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, TypeVar
 
 from memory_core import limits
+from memory_core.commands import rendering
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import project_of, store_version
 from memory_core.domain.front_matter import facts_from
@@ -62,7 +64,9 @@ def _order(reading: Reading, promise: Promise) -> Order:
         file=promise.file,
         expected=promise.expected,
         sha256=promise.sha256,
-        content=version["content"].encode() if version is not None else None,
+        content=version["content"].encode()
+        if version is not None
+        else rendering.content_of(reading, promise),
         meta=meta_file(project_of(reading, promise.project_id)),
     )
 
@@ -79,7 +83,10 @@ def settle(
         if promise is None or outcome.result is Result.BLOCKED:
             continue
         if outcome.result is Result.FOUND:
-            _take_in(tx, promise, outcome, redact, lost_before)
+            if not rendering.keep_edit(
+                tx, promise, outcome.sha256 or b"", partial(_text_of, outcome, redact)
+            ):
+                _take_in(tx, promise, outcome, redact, lost_before)
         elif promise.sha256 == outcome.order.sha256:
             if promise.version_id is not None and outcome.sha256 not in (None, promise.sha256):
                 # The bytes from outside are lost (somebody deleted them); their redacted text is there now.
@@ -95,7 +102,7 @@ def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact
         return
     page = pages.page_by_id(tx, promise.page_id)
     path = page_path(page.path) if page else _path_in(project, promise.file)
-    text = redact(outcome.found.decode("utf-8", "replace"))
+    text = _text_of(outcome, redact)
     version = external_version(path, text, outcome.sha256 or b"")
     before = page or pages.page_at(tx, project.id, path.key)
     store_version(tx, project, path, before, version, found=state_of(promise.sha256))
@@ -122,6 +129,10 @@ def _put_back(tx: Transaction, promise: Promise, found: bytes | None) -> None:
     )
 
 
+def _text_of(outcome: Outcome, redact: Redact) -> str:
+    return redact(outcome.found.decode("utf-8", "replace"))
+
+
 def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersion:
     """A version made of a file as somebody left it: read leniently, kept as it is. `text` is redacted."""
     return read_leniently(path, text, sha256)[0]
@@ -139,7 +150,7 @@ def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewV
         kind=facts.kind or kind_for(path),
         tier=facts.tier or Tier.SEMANTIC,
         tags=facts.tags or (),
-        pinned=bool(facts.pinned),
+        pinned=bool(facts.pinned) or path.is_slot,
         expires_at=facts.expires_at,
         content=text,
         body_start=read.body_start,

@@ -237,7 +237,6 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
         return {"path": path.path, "deleted": True, "existed": False}
     earlier = checkpoint(tx)
     pages.tombstone(tx, page)
-    links.drop(tx, page.id)
     promise_file(
         tx,
         project.id,

@@ -20,8 +20,6 @@ from memory_core.wiki.layout import file_of
 
 logger = logging.getLogger(__name__)
 
-_SLOTS = "_slots/"
-
 
 @dataclass(frozen=True, kw_only=True)
 class PageDraft:
@@ -55,8 +53,8 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
     facts, problems = facts_from(own.values)
     if problems:
         raise Invalid("the page's front matter: " + "; ".join(problems))
-    if facts.slot_kind and not draft.path.key.startswith(_SLOTS):
-        raise Invalid(f"slot_kind is for pages in {_SLOTS}")
+    if facts.slot_kind and not draft.path.is_slot:
+        raise Invalid("slot_kind is for pages in _slots/")
     body = draft.body[own.body_start :]
     older = front_matter.read(before.content) if before else None
     said, kind = _settled(draft, facts, before, body)
@@ -65,8 +63,8 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
         return front_matter.render(
             replace(said, last_modified_by=author),
             body,
-            head=own.text,
-            older=older.text if older else "",
+            head=own,
+            older=older,
             implied_kind=kind_for(draft.path),
         )
 
@@ -104,7 +102,7 @@ def _settled(draft: PageDraft, own: PageFacts, before: StoredPage | None, body: 
         tier=draft.tier or own.tier or (before.tier if before else Tier.SEMANTIC),
         tags=tags if tags is not None else (before.tags if before else ()),
         pinned=True
-        if draft.path.key.startswith(_SLOTS)
+        if draft.path.is_slot
         else (pinned if pinned is not None else bool(before and before.pinned)),
         # A page written anew does not inherit the end of what it replaces.
         expires_at=draft.expires_at if draft.expires_at is not None else own.expires_at,

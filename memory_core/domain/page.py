@@ -80,6 +80,11 @@ class PagePath:
     def stem(self) -> str:
         return self.path.rsplit("/", 1)[-1][: -len(SUFFIX)]
 
+    @property
+    def is_slot(self) -> bool:
+        """Slots are always pinned."""
+        return self.key.startswith("_slots/")
+
 
 def name_key(name: str) -> str:
     """The canonical caseless form of a name (Unicode, D145): equal keys mean the same name."""

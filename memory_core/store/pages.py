@@ -10,6 +10,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from memory_core.domain.page import PagePath, Tier
 from memory_core.domain.project import Project
+from memory_core.store import links, rendered
 from memory_core.store.fulltext import scope_token
 from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import page_versions, pages
@@ -302,7 +303,9 @@ def supersede(tx: Transaction, project: Project, page: StoredPage, version: NewV
 
 
 def tombstone(tx: Transaction, page: StoredPage) -> None:
-    """Hide a page and take it out of the index; its versions stay."""
+    """Hide a page and take it and its links out of the index; its versions stay."""
+    links.drop(tx, page.id)
+    rendered.touch(tx, page.project_id)
     tx.run(_SUPERSEDE, old_id=page.version_id, now=tx.now)
     tx.run(_TOMBSTONE, page_id=page.id, now=tx.now)
     tx.run(_FTS_OUT, number=page.number)
@@ -339,6 +342,7 @@ def _add_version(
     supersedes: bytes | None,
     version: NewVersion,
 ) -> None:
+    rendered.touch(tx, project.id)
     tx.run(
         _ADD_VERSION,
         id=version_id,

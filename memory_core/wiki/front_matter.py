@@ -25,6 +25,7 @@ _WORDS = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"}
 _UNSAFE = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 #: Keys that are put right where they stand, and never added.
 _ONLY_CORRECTED = ("last_modified_by",)
+_EMPTY = Head()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,8 +38,12 @@ class FrontMatter:
     text: str = ""
     #: Characters.
     body_start: int = 0
-    values: Mapping[str, Any]
+    head: Head = _EMPTY
     problem: str | None = None
+
+    @property
+    def values(self) -> Mapping[str, Any]:
+        return self.head.values
 
 
 def read(content: str) -> FrontMatter:
@@ -46,15 +51,15 @@ def read(content: str) -> FrontMatter:
     opening = _OPEN.match(content)
     closing = _CLOSE.search(content, opening.end()) if opening else None
     if opening is None or closing is None:
-        return FrontMatter(values={})
+        return FrontMatter()
     text = content[opening.end() : closing.start()]
     try:
         head = yaml_head.parse(text)
         problem = "; ".join(f"of the front matter is not read: {each}" for each in head.problems) or None
-        values = head.values
     except Invalid as error:
-        values, problem = {}, f"the front matter cannot be read: {error}"
-    return FrontMatter(text=text, body_start=closing.end(), values=values, problem=problem)
+        # Its lines stay where people see them.
+        head, problem = Head(before=yaml_head.commented(text)), f"the front matter cannot be read: {error}"
+    return FrontMatter(text=text, body_start=closing.end(), head=head, problem=problem)
 
 
 def body_of(content: str) -> str:
@@ -62,31 +67,30 @@ def body_of(content: str) -> str:
 
 
 def render(
-    facts: PageFacts, body: str, *, head: str = "", older: str = "", implied_kind: str | None = None
+    facts: PageFacts,
+    body: str,
+    *,
+    head: FrontMatter | None = None,
+    older: FrontMatter | None = None,
+    implied_kind: str | None = None,
 ) -> tuple[str, int]:
     """A page file, and where its body begins (characters).
 
-    `head` is the front matter text that came with `body`, `older` that of the version before: all their
+    `head` is the front matter that came with `body`, `older` that of the version before: all their
     keys are kept, a newer value at the place of the older one. Keys that memoryd writes get the values of
     `facts`; one that says so already stays as it is written. What only repeats the path (`implied_kind`)
     or says nothing (no tags, not pinned) is not added.
     """
-    found = yaml_head.merged(_usable(older), _usable(head))
+    heads = [each for each in (older, head) if each is not None]
+    found = yaml_head.merged(heads[0].head if heads else _EMPTY, heads[1].head if heads[1:] else _EMPTY)
     wishes = _wishes(facts, implied_kind)
-    newline = "\r\n" if "\r\n" in (head or older) else "\n"
+    newline = "\r\n" if any("\r\n" in each.text for each in heads[-1:]) else "\n"
     text = _text(found, wishes, newline)
     if not found.is_block or not _keeps(text, found, wishes):
         # In one piece, or two heads whose lines do not go together: the values stay, their form does not.
         text = _text(yaml_head.plain(found), wishes, newline)
     front = f"---{newline}{text}---{newline}"
     return front + body, len(front)
-
-
-def _usable(text: str) -> Head:
-    try:
-        return yaml_head.parse(text)
-    except Invalid:
-        return Head(before=yaml_head.commented(text))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from typing import Any, cast
 
 import yaml
+from yaml.constructor import SafeConstructor
 
 from memory_core import limits
 from memory_core.errors import Invalid
@@ -97,9 +99,13 @@ def _refused(events: Iterable[Any]) -> Iterator[str | None]:
 
 
 def _reason(event: Any) -> str | None:
-    if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
+    if isinstance(event, yaml.AliasEvent):
         return "anchors and aliases are not taken"
-    if getattr(event, "tag", None):
+    if not isinstance(event, yaml.ScalarEvent | yaml.CollectionStartEvent):
+        return None
+    if event.anchor:
+        return "anchors and aliases are not taken"
+    if event.tag:
         return "tags (!) are not taken"
     if isinstance(event, yaml.ScalarEvent) and event.value == _MERGE and event.implicit[0]:
         return "merge keys (<<) are not taken"
@@ -107,7 +113,8 @@ def _reason(event: Any) -> str | None:
 
 
 def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None], *, is_block: bool) -> Head:
-    named = [(_name(key), value) for key, value in pairs]
+    build = cast("Callable[..., Any]", SafeConstructor().construct_object)  # pyright: ignore[reportUnknownMemberType]
+    named = [(_name(key), partial(build, value, deep=True)) for key, value in pairs]
     if not is_block:
         entries = tuple(
             _entry(name, "", value, why) for (name, value), why in zip(named, refused, strict=True)
@@ -127,7 +134,7 @@ def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None]
     )
 
 
-def _entry(name: str, block: str, value: Any, why: str | None) -> Entry:
+def _entry(name: str, block: str, value: Callable[[], Any], why: str | None) -> Entry:
     lines = _LINE.findall(block)
     end = len(lines)
     while end > 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
@@ -136,7 +143,7 @@ def _entry(name: str, block: str, value: Any, why: str | None) -> Entry:
     if why is not None:
         return Entry(key=name, text=text, after=after, problem=why)
     try:
-        return Entry(key=name, text=text, after=after, value=_value(value))
+        return Entry(key=name, text=text, after=after, value=value())
     except (yaml.YAMLError, ValueError, OverflowError, TypeError) as error:
         reason = " ".join(str(error).split())[:100]
         return Entry(key=name, text=text, after=after, problem=f"cannot be read: {reason}")
@@ -144,11 +151,6 @@ def _entry(name: str, block: str, value: Any, why: str | None) -> Entry:
 
 def _name(key: Any) -> str:
     return key.value if isinstance(key, yaml.ScalarNode) else "?"
-
-
-def _value(node: Any) -> Any:
-    build = cast("Callable[..., Any]", yaml.SafeLoader("").construct_object)  # pyright: ignore[reportUnknownMemberType]
-    return build(node, deep=True)
 
 
 def merged(older: Head, newer: Head) -> Head:

@@ -206,6 +206,9 @@ def files(connection: Any, data_dir: Path) -> list[str]:
         from pages g join page_versions v on v.id = g.version_id
         join projects p on p.id = g.project_id join workspaces w on w.id = p.workspace_id
         where g.tombstoned_at is null
+        union all select w.name, p.name, r.name, r.sha256 from rendered_files r
+        join projects p on p.id = r.project_id join workspaces w on w.id = p.workspace_id
+        where r.sha256 is not null
     """
     found: list[str] = []
     known: set[str] = set()

@@ -18,6 +18,14 @@ def unexplained(books: Books) -> list[str]:
             " JOIN workspaces w ON w.id = j.workspace_id WHERE p.tombstoned_at IS NULL"
         )
     }
+    latest |= {
+        f"{row['workspace']}/{row['project']}/{row['name']}": row["sha256"]
+        for row in books.query(
+            "SELECT r.name, r.sha256, j.name AS project, w.name AS workspace FROM rendered_files r"
+            " JOIN projects j ON j.id = r.project_id JOIN workspaces w ON w.id = j.workspace_id"
+            " WHERE r.sha256 IS NOT NULL"
+        )
+    }
     rows = {row["file"]: row for row in books.query("SELECT * FROM file_outbox")}
     on_disk = {
         file: hashlib.sha256(content).digest()

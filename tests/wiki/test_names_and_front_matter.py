@@ -143,7 +143,9 @@ _HEAD = 'aliases:\n  - one\n  - two # mine\n# a comment\ntitle: "Old"\ncssclass:
 
 
 def test_unknown_keys_comments_and_order_stay():
-    content, _ = front_matter.render(PageFacts(title="New", tier=Tier.SEMANTIC), "body", head=_HEAD)
+    content, _ = front_matter.render(
+        PageFacts(title="New", tier=Tier.SEMANTIC), "body", head=front_matter.read(f"---\n{_HEAD}---\n")
+    )
 
     assert content == (
         "---\naliases:\n  - one\n  - two # mine\n# a comment\ntitle: New\ncssclass: wide\n"
@@ -162,7 +164,9 @@ def test_a_rewrite_keeps_the_values_of_every_unknown_key(values: dict[str, objec
     if front_matter.read(f"---\n{head}---\n").problem:
         return
     content, _ = front_matter.render(
-        PageFacts(title="T", tier=Tier.WORKING), "", head=head if unknown else ""
+        PageFacts(title="T", tier=Tier.WORKING),
+        "",
+        head=front_matter.read(f"---\n{head if unknown else ''}---\n"),
     )
 
     kept = {key: value for key, value in front_matter.read(content).values.items() if key in unknown}

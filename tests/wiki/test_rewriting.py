@@ -9,12 +9,17 @@ from hypothesis import strategies as st
 from memory_core.domain.front_matter import WRITTEN_KEYS, PageFacts, facts_from
 from memory_core.domain.page import Tier
 from memory_core.wiki import front_matter
+from memory_core.wiki.front_matter import FrontMatter
 
 FACTS = PageFacts(title="New", tier=Tier.SEMANTIC)
 
 
+def head_of(text: str) -> FrontMatter:
+    return front_matter.read(f"---\n{text}---\n")
+
+
 def rewritten(head: str, facts: PageFacts = FACTS, **more: str) -> str:
-    content, body_start = front_matter.render(facts, "body", older=head, **more)
+    content, body_start = front_matter.render(facts, "body", older=head_of(head), **more)
     assert front_matter.read(content).body_start == body_start
     return content.removesuffix("body").removeprefix("---\n").removesuffix("---\n")
 
@@ -115,14 +120,17 @@ def test_an_indented_head_stays_indented():
 
 
 def test_lines_that_end_as_on_windows_go_on_so():
-    content, _ = front_matter.render(FACTS, "body", older="x: 1\r\ntitle: Old\r\n")
+    content, _ = front_matter.render(FACTS, "body", older=head_of("x: 1\r\ntitle: Old\r\n"))
 
     assert content == "---\r\nx: 1\r\ntitle: New\r\ntier: semantic\r\n---\r\nbody"
 
 
 def test_a_newer_head_changes_what_it_says_and_keeps_the_rest():
     content, _ = front_matter.render(
-        FACTS, "", older="a: 1 # one\nb: 'two'\nc: 3\n", head='b: "two"\nc: 4\nd: 5\ntitle: Mine\n'
+        FACTS,
+        "",
+        older=head_of("a: 1 # one\nb: 'two'\nc: 3\n"),
+        head=head_of('b: "two"\nc: 4\nd: 5\ntitle: Mine\n'),
     )
 
     assert content == "---\na: 1 # one\nb: 'two'\nc: 4\nd: 5\ntitle: New\ntier: semantic\n---\n"
@@ -150,7 +158,7 @@ LINES = [
 def test_any_heads_are_joined_without_loss(older: str, newer: str, pinned: bool, tags: tuple[str, ...]):
     facts = PageFacts(title="Old", tier=Tier.EPISODIC, tags=tags, pinned=pinned)
     before = [front_matter.read(f"---\n{head}---\n") for head in (older, newer)]
-    content, body_start = front_matter.render(facts, "body", older=before[0].text, head=before[1].text)
+    content, body_start = front_matter.render(facts, "body", older=before[0], head=before[1])
     read = front_matter.read(content)
     again, problems = facts_from(read.values)
 
@@ -167,7 +175,7 @@ def test_any_heads_are_joined_without_loss(older: str, newer: str, pinned: bool,
     assert {k: v for k, v in read.values.items() if k not in WRITTEN_KEYS} == {
         k: v for k, v in expected.items() if k not in WRITTEN_KEYS
     }
-    assert front_matter.render(facts, "body", older=read.text)[0] == content
+    assert front_matter.render(facts, "body", older=read)[0] == content
 
 
 def test_entities_slot_kind_and_author_are_read_leniently():

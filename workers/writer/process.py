@@ -12,6 +12,7 @@ from memory_core.clock import Clock
 from memory_core.commands.finding import Finder
 from memory_core.commands.handoffs import release_expired_offers
 from memory_core.commands.lost_writes import NOTHING_LOST
+from memory_core.commands.rendering import render_due
 from memory_core.commands.sessions import end_idle, refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
@@ -148,6 +149,11 @@ DUTIES = (
     Duty(
         name="end_idle_sessions",
         work=lambda tx: end_idle(tx, limits.DUTY_SESSIONS),
+        every_seconds=limits.DUTY_SECONDS,
+    ),
+    Duty(
+        name="render_files",
+        work=lambda tx: render_due(tx, limits.DUTY_RENDERED),
         every_seconds=limits.DUTY_SECONDS,
     ),
 )
