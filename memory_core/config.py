@@ -39,6 +39,8 @@ class Settings:
     take_over: bool = False
     #: Give a copied data directory an install id of its own, because the original lives on.
     new_install: bool = False
+    #: Begin with an empty database where the old one is lost; the install keeps its id.
+    new_database: bool = False
     #: Free disk under which nothing is admitted, bytes; 0 means the built-in mark.
     free_disk_min_bytes: int = 0
     #: Accept a data directory on NFS, SMB, 9p or FUSE, where locks cannot be trusted.
@@ -183,6 +185,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "accept_weaker_durability": _flag,
     "take_over": _flag,
     "new_install": _flag,
+    "new_database": _flag,
     "allow_network_disk": _flag,
     "allowed_hosts": _names,
 }

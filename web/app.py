@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics
+from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics, wiki
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
@@ -43,6 +43,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         hooks.blueprint(parts.gate),
         handoff.blueprint(parts.gate, parts.database),
         api.blueprint(parts),
+        wiki.blueprint(parts),
         api_wiki.blueprint(parts),
         api_search.blueprint(parts),
         history.blueprint(parts),

@@ -52,6 +52,12 @@ Exit codes:
     default=None,
     help="Give a copied data directory an identity of its own; the original lives on.",
 )
+@click.option(
+    "--new-database",
+    is_flag=True,
+    default=None,
+    help="Begin with an empty database where the old one is lost; then run: memoryd reindex.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
 def command(
     data_dir: Path | None,
@@ -61,6 +67,7 @@ def command(
     accept_weaker_durability: bool | None,
     take_over: bool | None,
     new_install: bool | None,
+    new_database: bool | None,
     as_json: bool,
 ) -> None:
     """Start the server: broker, writer, gate, pool worker and beat, under one supervisor.
@@ -85,6 +92,7 @@ def command(
         "accept_weaker_durability": accept_weaker_durability,
         "take_over": take_over,
         "new_install": new_install,
+        "new_database": new_database,
     }
     try:
         settings = config.load(overrides)

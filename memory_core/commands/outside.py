@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_core import limits
+from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import store_version
 from memory_core.domain.page import PagePath, page_path
 from memory_core.domain.project import Project
@@ -72,18 +73,26 @@ class Finding:
 
 
 def apply_findings(
-    tx: Transaction, findings: Sequence[Finding], look_at: LookAt, elapsed: Callable[[], float]
+    tx: Transaction,
+    findings: Sequence[Finding],
+    look_at: LookAt,
+    elapsed: Callable[[], float],
+    *,
+    lost_before: int = NOTHING_LOST,
 ) -> tuple[int, Counter[str]]:
-    """Enter the first findings into the books, as many as fit into `FINDINGS_SECONDS`; how many, and what became of them."""
+    """Enter the first findings into the books, as many as fit into `FINDINGS_SECONDS`; how many, and what became of them.
+
+    `lost_before`: see `memory_core.commands.lost_writes`.
+    """
     counts: Counter[str] = Counter()
     for number, finding in enumerate(findings):
         if number and elapsed() > limits.FINDINGS_SECONDS:
             return number, counts
-        counts[_apply(tx, finding, look_at).value] += 1
+        counts[_apply(tx, finding, look_at, lost_before).value] += 1
     return len(findings), counts
 
 
-def _apply(tx: Transaction, finding: Finding, look_at: LookAt) -> What:
+def _apply(tx: Transaction, finding: Finding, look_at: LookAt, lost_before: int) -> What:
     if finding.what is What.ADOPTED:
         return _adopt(tx, finding)
     if finding.what is What.FORGOTTEN:
@@ -91,10 +100,18 @@ def _apply(tx: Transaction, finding: Finding, look_at: LookAt) -> What:
         return finding.what
     if projects.by_id(tx, finding.project.id) is None or not _holds(tx, finding, look_at):
         return What.STALE
-    done = _BY_KIND[finding.what](tx, finding)
-    if done and finding.seen is not None:
+    what = What.REWRITTEN if _is_lost_write(tx, finding, lost_before) else finding.what
+    done = _BY_KIND[what](tx, finding)
+    if done and finding.seen is not None and what is not What.REWRITTEN:
         wiki_files.note(tx, finding.project.id, finding.file, finding.seen)
-    return finding.what if done else What.STALE
+    return what if done else What.STALE
+
+
+def _is_lost_write(tx: Transaction, finding: Finding, lost_before: int) -> bool:
+    """Whether an older text of a page is there because a power cut took the newest one back."""
+    if finding.what is not What.WRITTEN or finding.page_id is None or finding.seen is None:
+        return False
+    return is_own_lost_write(tx, finding.page_id, finding.seen.sha256, lost_before=lost_before)
 
 
 def _holds(tx: Transaction, finding: Finding, look_at: LookAt) -> bool:

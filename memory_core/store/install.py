@@ -31,7 +31,7 @@ _HAS_TABLE = text_statement("SELECT 1 AS found FROM sqlite_master WHERE type = '
 _INSERT = Statement(
     insert(install).values(
         only=1,
-        epoch=0,
+        epoch=bindparam("epoch"),
         id=bindparam("id"),
         machine=bindparam("machine"),
         device=bindparam("device"),
@@ -126,6 +126,8 @@ class Permission:
     take_over: bool = False
     #: Make a new install id: the original lives on.
     new_install: bool = False
+    #: Begin with an empty database although the marker knows of one: it is lost.
+    new_database: bool = False
 
 
 def verify(database: Path, marker: Path, machine: str, permission: Permission) -> None:
@@ -136,20 +138,22 @@ def verify(database: Path, marker: Path, machine: str, permission: Permission) -
     """
     known = marked_install(marker)
     if not database.exists() and not database.is_symlink():
-        if known is not None:
+        if known is not None and not permission.new_database:
             raise NotFound(
                 f"the database {database} is gone, but {marker} says that this data directory had one (install "
                 f"{known}). Nothing was made anew. Put the file back, or restore a backup from "
-                f"{database.parent / 'backups'}; to begin with an empty memory, remove {marker}"
+                f"{database.parent / 'backups'}. If it is lost, start once with --new-database and run `memoryd reindex`: "
+                f"pages come back from the wiki's files. To begin with an empty memory, remove {marker}"
             )
         create_database(database)
         return
     found = _look(database)
     if found is None:
-        if known is not None:
+        if known is not None and not permission.new_database:
             raise NotFound(
                 f"the database {database} lost its content, though {marker} names install {known}. Restore a backup "
-                f"from {database.parent / 'backups'}; to begin with an empty memory, remove both files"
+                f"from {database.parent / 'backups'}, or start once with --new-database and run `memoryd reindex`; to begin "
+                "with an empty memory, remove both files"
             )
         return
     if known is not None and known != found.text and not (permission.take_over or permission.new_install):
@@ -160,13 +164,27 @@ def verify(database: Path, marker: Path, machine: str, permission: Permission) -
     _refuse_copy(found.place, place_of(database, machine), permission)
 
 
-def establish(tx: Transaction, database: Path, machine: str, permission: Permission) -> Install:
-    """In the writer's transaction: the row is there and names this place; the epoch is one higher and ours."""
+def establish(
+    tx: Transaction, database: Path, machine: str, permission: Permission, *, known: str | None = None
+) -> Install:
+    """In the writer's transaction: the row is there and names this place; the epoch is one higher and ours.
+
+    A new database in place of a lost one (`permission.new_database`) keeps the id `known` of the install, so that
+    commands which wait in the stream still reach it, and begins with an epoch above all that were before.
+    """
     here = place_of(database, machine)
     found = read_install(tx)
     place = {"machine": here.machine, "device": here.device, "inode": here.inode}
     if found is None:
-        tx.run(_INSERT, id=secrets.token_bytes(16), created_at=tx.now, **place)
+        replaces = known is not None and permission.new_database
+        tx.run(
+            _INSERT,
+            id=bytes.fromhex(known) if known is not None and replaces else secrets.token_bytes(16),
+            # Epochs count starts; seconds since 1970 are more than any install has had.
+            epoch=tx.now // 1_000_000 if replaces else 0,
+            created_at=tx.now,
+            **place,
+        )
     elif _differs(found.place, here):
         _refuse_copy(found.place, here, permission)
         # A new id only where the place changed: the setting left on must not change it at each start.

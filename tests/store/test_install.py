@@ -33,7 +33,10 @@ class Home:
         connection = WriterConnection(self.database)
         allowed = Permission(**permission)
         identity = with_transaction(
-            connection, lambda tx: install.establish(tx, self.database, self.machine, allowed)
+            connection,
+            lambda tx: install.establish(
+                tx, self.database, self.machine, allowed, known=install.marked_install(self.marker)
+            ),
         )
         connection.close()
         install.mark(self.marker, identity)
@@ -97,6 +100,27 @@ def test_a_database_that_lost_its_content_is_not_filled_anew(home):
 
     with pytest.raises(NotFound, match="lost its content"):
         home.verify()
+
+
+def test_a_lost_database_is_begun_anew_when_told_with_the_same_id_and_a_higher_epoch(home):
+    before = [home.start() for _ in range(3)][-1]
+    for file in home.database.parent.glob("memory.sqlite*"):
+        file.unlink()
+    with pytest.raises(NotFound, match=r"--new-database.*reindex"):
+        home.verify()
+
+    home.verify(new_database=True)
+    home.database.unlink()
+    new_database(home.database.parent)
+    anew = home.start(new_database=True)
+
+    assert anew.id == before.id
+    assert anew.epoch > before.epoch
+    assert home.start(new_database=True).epoch == anew.epoch + 1
+
+
+def test_a_first_start_with_the_permission_is_a_first_start(home):
+    assert home.start(new_database=True).epoch == 1
 
 
 def test_a_copy_is_refused_before_it_writes_anything(home, tmp_path):

@@ -11,11 +11,12 @@ from typing import Any
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.commands.finding import Finder, ProjectState
+from memory_core.commands.lost_writes import NOTHING_LOST
 from memory_core.commands.outside import Finding, LookAt, What, apply_findings, count_for_task
 from memory_core.domain.project import Project
 from memory_core.errors import NotAlone, StorageStopped
 from memory_core.store.transaction import Transaction
-from memory_core.store.wiki_tasks import REINDEX, WikiTask
+from memory_core.store.wiki_tasks import REINDEX, WikiTask, open_task
 from workers.writer.engine import Engine, Stopping
 from workers.writer.handover import Handover
 from workers.writer.report import BatchReport
@@ -32,8 +33,17 @@ class Outside:
     """`step` is called by the writer's loop under its lock; all else runs on the thread that `start` begins."""
 
     def __init__(
-        self, engine: Engine, finder: Finder, look_at: LookAt, *, clock: Clock, status: StatusFile
+        self,
+        engine: Engine,
+        finder: Finder,
+        look_at: LookAt,
+        *,
+        clock: Clock,
+        status: StatusFile,
+        lost_before: int = NOTHING_LOST,
     ) -> None:
+        """`lost_before`: see `memory_core.commands.lost_writes`."""
+        self._lost_before = lost_before
         self._engine = engine
         self._finder = finder
         self._look_at = look_at
@@ -48,6 +58,8 @@ class Outside:
         self._touched: set[str] = set()
         self._thread = threading.Thread(target=self._run, name="outside", daemon=True)
         self._careful = False
+        self._tasks_seen_at = 0.0
+        self._wants_whole = False
         #: Whether findings wait or are just being prepared: the writer should not sleep long.
         self.is_busy = False
 
@@ -55,6 +67,7 @@ class Outside:
 
     def step(self, report: BatchReport) -> None:
         """Enter some of what was found, in one transaction. Raises what stops the storage or the process."""
+        self._see_tasks()
         findings = self._handover.waiting()
         if not findings:
             if self._handover.task_is_done:
@@ -72,9 +85,25 @@ class Outside:
         self._careful = self._careful and number < len(findings)
         self._handover.taken(number, counts)
 
+    def _see_tasks(self) -> None:
+        """A task that somebody asked for is begun at once."""
+        now = self._clock.monotonic()
+        if now - self._tasks_seen_at < limits.DUTY_SECONDS or not self._thread.is_alive():
+            return
+        self._tasks_seen_at = now
+        if self._seen.task is None and self._engine.read(open_task) is not None:
+            self._wants_whole = True
+            self._wake.set()
+
     def _enter(self, tx: Transaction, findings: list[Finding]) -> tuple[int, Counter[str]]:
         began = self._clock.monotonic()
-        number, counts = apply_findings(tx, findings, self._look_at, lambda: self._clock.monotonic() - began)
+        number, counts = apply_findings(
+            tx,
+            findings,
+            self._look_at,
+            lambda: self._clock.monotonic() - began,
+            lost_before=self._lost_before,
+        )
         count_for_task(tx, counts)
         return number, counts
 
@@ -109,7 +138,8 @@ class Outside:
         whole_at = 0.0
         while not self._stopping.is_set():
             now = self._clock.monotonic()
-            is_whole = now >= whole_at
+            is_whole = now >= whole_at or self._wants_whole
+            self._wants_whole = False
             pause, is_due = self._look_safely(is_whole=is_whole)
             if is_whole:
                 whole_at = now + limits.RECONCILE_SECONDS

@@ -100,6 +100,7 @@ def assemble(
     )
     is_unclean = not was_clean(settings.run_dir, epoch)
     history = _history(settings, clock, ids, disk, epoch=epoch, is_unclean=is_unclean)
+    lost_before = engine.read(newest_version) if is_unclean else NOTHING_LOST
     redact = _late_redactor(settings)
     tree, watcher = WikiTree(settings.wiki), Watcher(settings.wiki, clock)
     outside = Outside(
@@ -108,6 +109,7 @@ def assemble(
         tree.look,
         clock=clock,
         status=StatusFile(status_file(settings.run_dir), clock, watcher.state),
+        lost_before=lost_before,
     )
     loop = WriterLoop(
         engine=engine,
@@ -119,7 +121,7 @@ def assemble(
             Installer(settings.wiki),
             redact,
             clock,
-            lost_before=engine.read(newest_version) if is_unclean else NOTHING_LOST,
+            lost_before=lost_before,
         ),
         metrics=Metrics(settings.run_dir / "writer.metrics.json", clock, epoch=epoch),
         clock=clock,

@@ -39,7 +39,11 @@ def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None
     take it now: then nothing is half done, and it can be called again.
     """
     machine = install.machine_id() if machine is None else machine
-    permission = Permission(take_over=settings.take_over, new_install=settings.new_install)
+    permission = Permission(
+        take_over=settings.take_over,
+        new_install=settings.new_install,
+        new_database=settings.new_database,
+    )
     with _disk_errors():
         install.verify(settings.database, settings.marker_file, machine, permission)
     migrate_apart(settings.database, settings.backups)
@@ -86,7 +90,13 @@ def _establish(
     tx.now = clock.now_us()
     connection.begin()
     try:
-        identity = install.establish(tx, settings.database, machine, permission)
+        identity = install.establish(
+            tx,
+            settings.database,
+            machine,
+            permission,
+            known=install.marked_install(settings.marker_file),
+        )
         if settings.token_file.exists():
             text = settings.token_file.read_text(encoding="ascii").strip()
             principals.ensure_owner(tx, *token.parse(text))

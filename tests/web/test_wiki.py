@@ -1,0 +1,50 @@
+"""`/api/v1/wiki`: who may ask for a rebuild, and what the state says."""
+
+from __future__ import annotations
+
+import json
+
+from memory_core.store.database import Database
+from tests.web.house import House
+from web.readiness import checks
+
+
+def test_a_reindex_is_begun_once_and_its_state_is_told(house: House) -> None:
+    house.start_writer()
+
+    begun = house.post("/api/v1/wiki/reindex", {})
+    again = house.post("/api/v1/wiki/reindex", {"force": True})
+    state = house.get("/api/v1/wiki")
+
+    assert begun.json["started"] is True
+    assert "sessions" in begun.json["cannot_come_back"]
+    assert (again.status_code, "under way" in again.json["error"]) == (409, True)
+    assert state.json["task"]["kind"] == "reindex"
+    assert state.json["task"]["finished_at"] is None
+    assert state.json["pages_in_tables"] == 0
+
+
+def test_a_body_that_is_not_understood_starts_nothing(house: House) -> None:
+    house.start_writer()
+
+    assert house.post("/api/v1/wiki/heal", {"everything": True}).status_code == 400
+    assert house.post("/api/v1/wiki/heal", {"broken": "yes"}).status_code == 400
+    assert house.get("/api/v1/wiki").json["task"] is None
+
+
+def test_vanished_files_make_the_house_not_ready_and_say_what_to_do(house: House) -> None:
+    held = [{"project": "default/p", "missing": 40, "pages": 50}]
+    now = house.parts.gate.clock.now_us()
+    (house.settings.run_dir / "wiki.status.json").write_text(
+        json.dumps({"status": "held", "held": held, "written_at": now})
+    )
+    parts = house.parts
+
+    told = checks(
+        parts.settings, parts.gate.clock, parts.line, Database(house.settings.database), parts.vitals._disk
+    )["wiki"]()
+
+    assert told is not None
+    assert "40 of 50 pages of default/p" in told
+    assert "memoryd heal" in told
+    assert house.get("/api/v1/status").json["wiki"]["status"] == "held"

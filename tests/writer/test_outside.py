@@ -1,0 +1,84 @@
+"""A real writer beside people who edit its wiki."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from memory_core.clock import SystemClock
+from memory_core.commands.pages import WritePage
+from memory_core.commands.wiki_tasks import StartReindex
+from memory_core.config import Settings
+from memory_core.ids import IdSource
+from tests.factories import envelope as command_envelope
+from tests.stack.conftest import wait_until
+from tests.writer.conftest import RunningWriter
+
+
+@pytest.fixture
+def writer(settings, start_broker, start_writer) -> RunningWriter:
+    start_broker(settings)
+    return start_writer()
+
+
+def write(writer: RunningWriter, path: str, body: str) -> None:
+    page = WritePage(workspace="default", project="alpha", path=path, body=body)
+    writer.append(command_envelope(page, token_scope="write", id=IdSource(SystemClock()).new()))
+    writer.drained()
+    wait_until(lambda: not writer.rows("SELECT 1 AS x FROM file_outbox"))
+
+
+def file_of(settings: Settings, path: str) -> Path:
+    return settings.wiki / "default" / "alpha" / path
+
+
+def status(settings: Settings) -> dict:
+    try:
+        return json.loads((settings.run_dir / "wiki.status.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return {}
+
+
+def latest(writer: RunningWriter) -> dict[str, str]:
+    rows = writer.rows(
+        "SELECT p.path AS path, v.content AS content FROM pages p JOIN page_versions v ON v.id = p.version_id"
+        " WHERE p.tombstoned_at IS NULL"
+    )
+    return {row["path"]: row["content"] for row in rows}
+
+
+def test_an_edit_is_told_at_once_and_redacted(writer, settings):
+    write(writer, "notes/a.md", "one\n")
+    wait_until(lambda: status(settings).get("watcher", {}).get("state") == "watching")
+    file_of(settings, "notes/a.md").write_text("edited by hand, AKIA" + "Q3EGRIXMV5TDPZJW" + "\n")
+
+    # Long before the look that comes every 30 seconds.
+    wait_until(lambda: "edited by hand" in latest(writer)["notes/a.md"], 20)
+
+    assert "AKIA" not in latest(writer)["notes/a.md"]
+    assert "AKIA" in file_of(settings, "notes/a.md").read_text()
+
+
+def test_a_database_that_is_lost_comes_back_from_the_wiki(writer, settings, start_writer):
+    for number in range(5):
+        write(writer, f"notes/{number}.md", f"text {number}\n")
+    before = latest(writer)
+    install = settings.install_file.read_text()
+    writer.kill()
+    shutil.rmtree(settings.database.parent)
+    settings.database.parent.mkdir(mode=0o700)
+
+    refused = start_writer(lives=False)
+    code, said = refused.ended()
+    assert (code, "--new-database" in said) == (78, True)
+
+    anew = start_writer(MEMORYD_NEW_DATABASE="true")
+    anew.append(command_envelope(StartReindex(), token_scope="admin"))
+    wait_until(lambda: anew.rows("SELECT 1 AS x FROM wiki_tasks WHERE finished_at IS NOT NULL"), 30)
+
+    assert latest(anew) == before
+    assert settings.install_file.read_text() == install
+    assert anew.stop() == 0
