@@ -289,6 +289,12 @@ PAGES_CACHE_SECONDS = 60
 PAGE_CACHE_SECONDS = 300
 #: Sessions that are known to be a subagent's own, for clients that want them left out.
 SUBAGENT_SESSIONS_MAX = 4_096
+#: A page that is longer, or holds more opening brackets, is shown to a browser as plain text: reading it as
+#: Markdown would take a second and more.
+MARKDOWN_MAX_CHARS = 100_000
+MARKDOWN_BRACKETS_MAX = 4_000
+#: The form of the sign-in page.
+SIGN_IN_MAX_BYTES = 4 * KIB
 #: Fields of one query string.
 QUERY_FIELDS_MAX = 64
 #: Between attempts to bind the probe port; a probe's connection may last.

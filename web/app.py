@@ -8,7 +8,7 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics, wiki
+from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics, ui, wiki
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
@@ -31,6 +31,7 @@ def create_app(settings: Settings | None = None, parts: Parts | None = None) -> 
     app.after_request(remember_browser)
     for routes in _blueprints(parts):
         app.register_blueprint(routes)
+    ui.front_door(app)
     app.wsgi_app = Door(app.wsgi_app, parts.names, parts.progress)
     app.extensions["memoryd.start"] = parts.start
     app.extensions["memoryd.stop"] = parts.stop
@@ -48,6 +49,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         api_search.blueprint(parts),
         history.blueprint(parts),
         mcp.blueprint(mount),
+        ui.blueprint(parts),
         metrics.blueprint(parts.settings, parts.meters, parts.line),
     ]
 

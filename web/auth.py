@@ -178,10 +178,21 @@ def remember_browser(response: Response) -> Response:
     """After a GET with Basic: a cookie, so that the browser asks once."""
     text = g.pop("set_cookie", None)
     if text is not None and COOKIE not in request.cookies:
-        response.set_cookie(
-            COOKIE, text, max_age=limits.COOKIE_SECONDS, path="/", httponly=True, samesite="Strict"
-        )
+        keep_cookie(response, text)
     return response
+
+
+def keep_cookie(response: Response, text: str) -> None:
+    """Let a browser bring the token with every GET of this site's own pages; no script can read it."""
+    response.set_cookie(
+        COOKIE,
+        text,
+        max_age=limits.COOKIE_SECONDS,
+        path="/",
+        httponly=True,
+        samesite="Strict",
+        secure=request.is_secure,
+    )
 
 
 def file_token(read: Callable[[], str]) -> FindToken:

@@ -1,0 +1,153 @@
+"""Pages of `/ui` that show the wiki: projects, one project, one page, search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from flask import Blueprint, render_template, url_for
+
+from memory_core import limits
+from memory_core.clock import MICROSECONDS
+from memory_core.domain import recalled
+from memory_core.domain.links import PageLink
+from memory_core.domain.page import name_key, page_path
+from memory_core.domain.project import Project
+from memory_core.errors import NotFound
+from memory_core.ids import id_text
+from memory_core.recall.scope import Asker, project_for
+from memory_core.store import briefing, contents, handoffs, health, links, searching
+from memory_core.store.database import Snapshot
+from memory_core.store.links import LinkedPage
+from memory_core.store.pages import StoredPage, page_at, version_row
+from web import lists
+from web.api_search import found_pages
+from web.auth import current, needs
+from web.markdown import Markdown
+from web.parts import Parts
+from web.shapes import handoff_shape
+from web.snippets import marked
+
+_DAY_US = 86_400 * MICROSECONDS
+_HITS = 50
+_RECENT = 10
+FILTERS: Mapping[str, Callable[..., Any]] = {"marked": marked, "id": id_text}
+
+
+def add(routes: Blueprint, parts: Parts) -> None:
+    markdown = Markdown()
+
+    @routes.get("/")
+    @needs("read")
+    def home() -> str:
+        limit = lists.limit(limits.LIST_MAX)
+        workspace, _, name = (lists.given("after") or "").partition("/")
+        with parts.database.snapshot() as reading:
+            rows = contents.listed_projects(
+                reading, now=parts.clock.now_us(), after=(workspace, name), limit=limit
+            )
+        projects = [dict(row) for row in rows]
+        cursor = f"{projects[-1]['workspace']}/{projects[-1]['name']}" if projects else ""
+        return render_template(
+            "projects.html", projects=projects, following=_following(projects, limit, cursor)
+        )
+
+    @routes.get("/projects/<workspace>/<project>")
+    @needs("read")
+    def project(workspace: str, project: str) -> str:
+        with parts.database.snapshot() as reading:
+            return _project(reading, named(reading, workspace, project), parts.clock.now_us())
+
+    @routes.get("/projects/<workspace>/<project>/pages/<path:path>")
+    @needs("read")
+    def page(workspace: str, project: str, path: str) -> str:
+        with parts.database.snapshot() as reading:
+            found = named(reading, workspace, project)
+            stored = page_at(reading, found.id, page_path(path).key)
+            if stored is None:
+                raise NotFound(f"There is no page {path[:200]} in {found.workspace}/{found.name} (yet).")
+            return _page(reading, markdown, found, stored, parts.clock.now_us())
+
+    @routes.get("/search")
+    @needs("read")
+    def search() -> str:
+        text, scope = lists.given("q") or "", lists.given("scope") or ""
+        with parts.database.snapshot() as reading:
+            projects = [named(reading, *_pair(scope))] if scope else None
+            hits = found_pages(parts, reading, text, projects, _HITS) if text else []
+        names = ("workspace", "project", "path", "kind", "date", "snippet")
+        shown = [
+            {name: getattr(hit, name) for name in names} | {"title": recalled.unfenced(hit.title)}
+            for hit in hits
+        ]
+        return render_template("search.html", text=text[: limits.QUERY_MAX_CHARS], scope=scope, hits=shown)
+
+
+def named(reading: Snapshot, workspace: str | None, project: str | None) -> Project:
+    return project_for(reading, Asker(principal=current().principal), workspace, project)
+
+
+def _pair(scope: str) -> tuple[str, str]:
+    workspace, _, project = scope.partition("/")
+    return workspace, project
+
+
+def _following(rows: Sequence[Any], limit: int, cursor: str) -> str | None:
+    return lists.next_address(after=cursor) if len(rows) >= limit else None
+
+
+def _project(reading: Snapshot, found: Project, now: int) -> str:
+    limit = lists.limit(limits.LIST_MAX)
+    pages = contents.listed_pages(reading, found.id, now=now, after=lists.given("after") or "", limit=limit)
+    for row in pages:
+        row["folder"], _, row["name"] = row["path"].rpartition("/")
+    waiting = handoffs.listed(reading, project_id=found.id, state="open", owner=current().principal, limit=1)
+    return render_template(
+        "project.html",
+        project=found,
+        pages=pages,
+        following=_following(pages, limit, pages[-1]["path_key"] if pages else ""),
+        counts=searching.page_counts(reading, found.id),
+        totals=briefing.totals(reading, found.id),
+        recent=searching.recent_pages(reading, found.id, now=now, limit=_RECENT),
+        handoff=told_handoff(waiting[0]) if waiting else None,
+        health=health.of_project(
+            reading,
+            found,
+            now=now,
+            untouched_since=now - limits.STALE_DAYS * _DAY_US,
+            limit=limits.HEALTH_PAGES_MAX,
+        ),
+    )
+
+
+def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredPage, now: int) -> str:
+    place = page_path(stored.path)
+    outgoing = links.outgoing(reading, stored.id, limit=limits.LINKS_SHOWN_MAX)
+    return render_template(
+        "page.html",
+        project=found,
+        page=stored,
+        html=markdown.html(stored.body, place, stored.title, _locate(found, outgoing)),
+        author=version_row(reading, stored.version_id)["actor"],
+        head=stored.content[: stored.body_start].strip().strip("-").strip(),
+        outgoing=outgoing,
+        incoming=links.incoming(reading, found, place.key, limit=limits.LINKS_SHOWN_MAX),
+        now=now,
+    )
+
+
+def _locate(found: Project, outgoing: Sequence[LinkedPage]) -> Callable[[PageLink], tuple[str, bool]]:
+    missing = {(end.workspace, end.project, name_key(end.path)) for end in outgoing if end.page_id is None}
+
+    def locate(link: PageLink) -> tuple[str, bool]:
+        project = link.project or found.name
+        workspace = link.workspace or found.workspace
+        address = url_for("ui.page", workspace=workspace, project=project, path=link.target.path)
+        return address, (workspace, project, link.target.key) not in missing
+
+    return locate
+
+
+def told_handoff(row: Mapping[str, Any]) -> dict[str, Any]:
+    return handoff_shape(row) | {"at": row["created_at"]}
