@@ -35,6 +35,8 @@ ATTACKS = [
     "[x](vbscript:msgbox(1))",
     "[x](data:text/html;base64,PHNjcmlwdD4=)",
     "[x](file:///etc/passwd)",
+    "[x](vscode://file/etc/passwd)",
+    "<ssh://a.example>",
     "[x](//evil.example/x)",
     "[x](/\\evil.example)",
     '[x](http://a.example "\\" onmouseover=alert(1) ")',
