@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 class Served:
     """`url` answers; `raw` sends bytes as they are and gives back what came until the connection closed."""
 
-    def __init__(self, house: House, app: str = "web.app:create_app()") -> None:
+    def __init__(self, house: House, app: str = "web.app:create_app()", *options: str) -> None:
         self.house = house
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -44,6 +44,7 @@ class Served:
                     "gunicorn",
                     "--config",
                     "python:web.gunicorn_conf",
+                    *options,
                     app,
                 ],
                 env=environment | self.settings.environment(),
