@@ -150,6 +150,8 @@ PAGE_NAME_MAX_BYTES = 240
 #: A name made of a title, before its hash.
 SLUG_MAX_BYTES = 120
 PAGE_TITLE_MAX_CHARS = 200
+#: Of a title that names a file; what is behind counts by its hash.
+TITLE_READ_MAX_CHARS = 2_000
 TAGS_MAX = 32
 TAG_MAX_CHARS = 64
 FRONT_MATTER_MAX_BYTES = 16 * KIB

@@ -20,9 +20,10 @@ from memory_core.domain.page import (
     PagePath,
     check_may_write,
     clean_title,
+    name_for_new_page,
+    one_line,
     page_path,
     path_for_title,
-    title_for_new_page,
 )
 from memory_core.domain.project import Project
 from memory_core.errors import Conflict, CoreError, Invalid, NotFound
@@ -193,17 +194,18 @@ def write_page(body: WritePage, tx: Transaction) -> Answer | Refusal:
 
 def _draft(body: WritePage) -> PageDraft:
     own = front_matter.read(body.body)
-    title = clean_title(body.title or "")
+    title = body.title or ""
     if body.path is not None:
         path = page_path(body.path)
     else:
-        named = title or clean_title(str(own.values.get("title") or ""))
-        path = path_for_title(named or title_for_new_page(body.body[own.body_start :]))
-        title = title or named or title_for_new_page(body.body[own.body_start :])
+        # By the whole title, of which the page itself shows only the beginning.
+        title = one_line(title) or one_line(str(own.values.get("title") or ""))
+        title = title or name_for_new_page(body.body[own.body_start :])
+        path = path_for_title(title)
     return PageDraft(
         path=path,
         body=body.body,
-        title=title or None,
+        title=clean_title(title) or None,
         kind=kind_named(body.kind) if body.kind else None,
         tier=tier_named(body.tier) if body.tier else None,
         tags=tags_from(body.tags) if body.tags is not None else None,

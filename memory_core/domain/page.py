@@ -194,13 +194,20 @@ def path_for_title(title: str, folder: str = DEFAULT_FOLDER) -> PagePath:
     return page_path(f"{folder}/{slug(title)}{SUFFIX}")
 
 
-def clean_title(text: str) -> str:
-    """A title on one line, NFC, without control characters, at most `PAGE_TITLE_MAX_CHARS`."""
+def one_line(text: str) -> str:
+    """`text` on one line, NFC, without control characters; of a very long one the beginning, with a hash of the rest."""
+    if len(text) > limits.TITLE_READ_MAX_CHARS:
+        text = f"{text[: limits.TITLE_READ_MAX_CHARS]} {short_hash(text)}"
     plain = "".join(
         " " if unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") else char
         for char in unicodedata.normalize("NFC", text)
     )
-    title = " ".join(plain.split())
+    return " ".join(plain.split())
+
+
+def clean_title(text: str) -> str:
+    """A title on one line, NFC, without control characters, at most `PAGE_TITLE_MAX_CHARS`."""
+    title = one_line(text)
     if len(title) > limits.PAGE_TITLE_MAX_CHARS:
         title = title[: limits.PAGE_TITLE_MAX_CHARS - 1].rstrip() + "…"
     return title
@@ -208,16 +215,21 @@ def clean_title(text: str) -> str:
 
 def title_of(body: str) -> str:
     """The first level-one heading outside fenced code, else the empty string."""
+    return clean_title(_heading_of(body))
+
+
+def name_for_new_page(body: str) -> str:
+    """What a page is named by that came without title and path: first heading, else first line, else a hash.
+
+    Uncut: pages whose names begin alike are not one page.
+    """
+    first = next((line.lstrip("#> *-") for line in body.splitlines() if line.strip()), "")
+    return one_line(_heading_of(body)) or one_line(first) or f"untitled-{short_hash(body)}"
+
+
+def _heading_of(body: str) -> str:
     heading = _HEADING.search(_FENCE.sub("", body))
-    return clean_title(heading.group(1)) if heading else ""
-
-
-def title_for_new_page(body: str) -> str:
-    """A title for a page that came without title and path: first heading, else first line, else a hash."""
-    found = title_of(body) or next(
-        (clean_title(line.lstrip("#> *-")) for line in body.splitlines() if line.strip()), ""
-    )
-    return found or f"untitled-{short_hash(body)}"
+    return heading.group(1) if heading else ""
 
 
 def kind_for(path: PagePath) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from memory_core.clock import rfc3339
 from memory_core.domain import recalled
-from memory_core.domain.page import clean_title, page_path
+from memory_core.domain.page import clean_title, one_line, page_path, path_for_title
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_text
@@ -81,7 +81,10 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
             )
         return page
     text = arguments.query or ""
-    page = page_titled(reading, project.id, clean_title(text))
+    title = clean_title(text)
+    page = page_at(reading, project.id, path_for_title(one_line(text)).key)
+    if page is None or page.title != title:
+        page = page_titled(reading, project.id, title)
     if page is None:
         best = top_page(
             reading,

@@ -18,6 +18,7 @@ from pathlib import Path
 from memory_core import limits
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
+from memory_core.domain.rendered import is_untouched
 from memory_core.errors import Invalid
 from memory_core.ids import id_text
 from memory_core.store.database import Database
@@ -25,7 +26,7 @@ from memory_core.store.git_batches import BASELINE, CHECKPOINT, Batch, Change, l
 from memory_core.store.pages import version_row
 from memory_core.wiki.exchange import Blocked, directory, read_plain
 from memory_core.wiki.git_repository import FileChange, message_of
-from memory_core.wiki.layout import file_of, parts_of, project_directory
+from memory_core.wiki.layout import META, file_of, parts_of, project_directory
 
 #: Files that memoryd renders or keeps beside the pages of a project.
 _OWN = re.compile(r"_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md")
@@ -89,7 +90,10 @@ class BatchFiles:
         for folder in sorted(folders):
             for name in self._names(folder):
                 found = self._read(f"{folder}/{name}", limits.EXTERNAL_FILE_MAX_BYTES)
-                if found is not None and _sha256(found[1]) == found[0]:
+                if found is None or _sha256(found[1]) != found[0]:
+                    continue
+                # What somebody wrote into it is looked through for secrets before it is kept anywhere.
+                if name == META or is_untouched(found[1].decode("utf-8", "replace")):
                     yield FileChange(file=f"{folder}/{name}", content=found[1])
 
     def _names(self, folder: str) -> list[str]:

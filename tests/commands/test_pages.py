@@ -244,6 +244,18 @@ def test_the_same_title_twice_is_one_page(books: Books):
     assert first["page_id"] == again["page_id"]
 
 
+def test_titles_that_only_end_differently_are_two_pages_also_where_a_title_is_cut(books: Books):
+    long = "the same beginning " * 30
+    first = books.apply(page(None, "one", title=long + "a"))
+    second = books.apply(page(None, "two", title=long + "b"))
+    third = books.apply(page(None, f"# {long}c\n"))
+    fourth = books.apply(page(None, f"{long * 200}d\n"))
+    fifth = books.apply(page(None, f"{long * 200}e\n"))
+
+    assert len({done["page_id"] for done in (first, second, third, fourth, fifth)}) == 5
+    assert len(latest(books, first["path"])["title"]) <= 200
+
+
 def test_a_deleted_page_is_gone_from_table_index_and_disk(books: Books):
     books.apply(page())
     books.install()

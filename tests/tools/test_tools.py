@@ -73,11 +73,12 @@ def test_a_page_goes_round_written_found_read_listed_deleted(context: Context):
 
 
 @pytest.mark.parametrize(
-    "title", ["\U0001f680", "\u65e5\u672c\u8a9e", "a/b: c", "CON", "...", "../../etc/passwd"]
+    "title", ["\U0001f680", "\u65e5\u672c\u8a9e", "a/b: c", "CON", "...", "../../etc/passwd", "long " * 80]
 )
 def test_a_page_is_read_back_by_its_exact_title(context: Context, title: str):
-    context.call("memory_write_page", title="other " + title, body="not this")
     context.call("memory_write_page", title=title, body="this one")
+    context.call("memory_write_page", title="other " + title, body="not this")
+    context.call("memory_write_page", title=title + "!", body="nor this")
 
     assert "this one" in context.call("memory_read_page", query=title)["body"]
 
