@@ -8,8 +8,6 @@ cleaned of it any more.
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import suppress
@@ -18,7 +16,6 @@ from pathlib import Path
 from memory_core import limits
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
-from memory_core.domain.rendered import is_untouched
 from memory_core.errors import Invalid
 from memory_core.ids import id_text
 from memory_core.store.database import Database
@@ -27,9 +24,6 @@ from memory_core.store.pages import version_row
 from memory_core.wiki.exchange import Blocked, directory, read_plain
 from memory_core.wiki.git_repository import FileChange, message_of
 from memory_core.wiki.layout import META, file_of, parts_of, project_directory
-
-#: Files that memoryd renders or keeps beside the pages of a project.
-_OWN = re.compile(r"_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md")
 
 
 class BatchFiles:
@@ -87,23 +81,11 @@ class BatchFiles:
         return None
 
     def _own(self, folders: Iterable[str]) -> Generator[FileChange]:
+        """What says which project a folder is. Rendered files are in no history: they would be in the way of a pull."""
         for folder in sorted(folders):
-            for name in self._names(folder):
-                found = self._read(f"{folder}/{name}", limits.EXTERNAL_FILE_MAX_BYTES)
-                if found is None or _sha256(found[1]) != found[0]:
-                    continue
-                # What somebody wrote into it is looked through for secrets before it is kept anywhere.
-                if name == META or is_untouched(found[1].decode("utf-8", "replace")):
-                    yield FileChange(file=f"{folder}/{name}", content=found[1])
-
-    def _names(self, folder: str) -> list[str]:
-        with (
-            suppress(OSError, Blocked),
-            directory(self._root, parts_of(folder), create=False) as descriptor,
-            os.scandir(descriptor) as entries,
-        ):
-            return sorted(entry.name for entry in entries if _OWN.fullmatch(entry.name))
-        return []
+            found = self._read(f"{folder}/{META}", limits.EXTERNAL_FILE_MAX_BYTES)
+            if found is not None and _sha256(found[1]) == found[0]:
+                yield FileChange(file=f"{folder}/{META}", content=found[1])
 
     def _read(self, file: str, max_bytes: int) -> tuple[bytes, bytes] | None:
         parts = parts_of(file)

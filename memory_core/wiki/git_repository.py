@@ -18,7 +18,7 @@ from memory_core.clock import MICROSECONDS, Clock
 from memory_core.errors import Invalid, NotFound
 from memory_core.wiki.git import Git, GitBusy, GitFailed, revision
 from memory_core.wiki.git_lock import Locks
-from memory_core.wiki.layout import TEMPORARY
+from memory_core.wiki.layout import RENDERED, TEMPORARY
 
 AUTHOR = "memoryd <memoryd@localhost>"
 BATCH_TRAILER = "Batch-Id"
@@ -30,6 +30,7 @@ _KEPT = "refs/memoryd/kept"
 _MAKING = "refs/memoryd/making"
 _BRANCH = "main"
 _FIELDS = ("%H", "%ct", "%an", "%s", f"%(trailers:key={BATCH_TRAILER},valueonly,separator=%x20)")
+_NOT_KEPT = (*(f"{name}*" for name in TEMPORARY), *(f"/*/*/{name}" for name in RENDERED))
 #: A person is in the middle of something of several steps; a commit of ours would become part of it.
 _UNDER_WAY = (
     "MERGE_HEAD",
@@ -86,8 +87,8 @@ class Repository:
         exclude = self.git.directory / "info" / "exclude"
         exclude.parent.mkdir(exist_ok=True)
         if not exclude.exists():
-            # A file that is being put in place is nobody's to commit.
-            exclude.write_text("".join(f"{name}*\n" for name in TEMPORARY), encoding="ascii")
+            # What is being put in place is nobody's to commit; what is rendered would be in the way of a pull.
+            exclude.write_text("".join(f"{line}\n" for line in _NOT_KEPT), encoding="ascii")
 
     def commit(self, changes: Iterable[FileChange], message: str) -> Committed:
         """Commit these bytes on top of HEAD; the commit that HEAD is at when that changes nothing.

@@ -12,6 +12,8 @@ from memory_core.ids import id_bytes, id_text
 from memory_core.wiki import front_matter
 
 META = "_meta.md"
+#: Patterns of the files of a project that are rendered from its tables.
+RENDERED = ("index.md", "log-[0-9][0-9][0-9][0-9]-[0-9][0-9].md")
 #: Names of files that only an interrupted installation leaves behind.
 TEMPORARY = (".t-", ".x-")
 

@@ -224,3 +224,14 @@ def test_the_history_of_one_page_is_only_its_own(repository: Repository):
 
     assert [entry.subject for entry in repository.log(9, "a/b/c.md")] == ["first"]
     assert [entry.subject for entry in repository.log(9, "a/b/*.md")] == []
+
+
+def test_rendered_files_and_drafts_are_nothing_to_commit(repository: Repository, tmp_path: Path):
+    root = tmp_path / "a place" / ".hidden" / "wiki"
+    folder = root / "default/alpha"
+    (folder / "notes").mkdir(parents=True)
+    for name in ("index.md", "log-2031-05.md", ".t-1", ".x-1", "notes/.x-2"):
+        (folder / name).write_text("x\n")
+    (folder / "notes/index.md").write_text("a page\n")
+
+    assert person(root, "status", "--porcelain", "-uall") == "?? default/alpha/notes/index.md\n"
