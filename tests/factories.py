@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_core.clock import FakeClock
 from memory_core.commands import encode, kind_of
+from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.domain.command import Envelope, Refusal
 from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
 from memory_core.ids import IdSource
@@ -82,7 +83,8 @@ def envelope(command: Any, **overrides: Any) -> Envelope:
         "body": encode(command),
         "body_hash": os.urandom(16),
         "principal": "ada",
-        "token_scope": "capture",
+        # Pages come over the tools, anything else over hooks.
+        "token_scope": "write" if isinstance(command, WritePage | DeletePage) else "capture",
         "recorded_at": FakeClock().now_us(),
     }
     return Envelope(**values | overrides)
