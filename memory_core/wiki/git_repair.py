@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
+import shutil
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from memory_core.wiki.git_repository import Repository
 
 logger = logging.getLogger(__name__)
 
+_HEAD = re.compile(r"ref: (refs/heads/[^\s\x00-\x1f~^:?*\[\\]+)\n?")
 _OBJECT_FOLDER = re.compile(r"[0-9a-f]{2}")
 
 
@@ -48,15 +50,19 @@ def is_sound(repository: Repository) -> bool:
 
 def repair(repository: Repository, aside: Path, known: Iterable[str], clock: Clock) -> Repaired:
     """Make the repository usable. `known` are commits of ours, newest first; `aside` is where a damaged one goes."""
+    kept = _copy_aside(repository, aside, clock)
     with suppress(GitFailed):
         repository.create()  # what is missing of the skeleton comes back; what is there stays
     _drop_hollow(repository)
     for candidate in dict.fromkeys(known):
         if _go_back(repository, candidate):
-            note = f"the history was damaged; it goes on from commit {candidate[:12]}, the newest whole one"
+            note = (
+                f"the history was damaged; it goes on from commit {candidate[:12]}, the newest whole one; "
+                f"what was there is kept in {kept}"
+            )
             logger.error(note, extra={"action": "git_repaired", "commit": candidate})
             return Repaired(note=note, is_rerooted=False)
-    kept = _put_aside(repository, aside, clock)
+    shutil.rmtree(repository.git.directory)
     repository.create()
     note = f"the history was damaged and begins anew; what was there is kept in {kept}"
     logger.error(note, extra={"action": "git_rerooted", "kept": str(kept)})
@@ -85,13 +91,15 @@ def _go_back(repository: Repository, commit: str) -> bool:
         # Raises where any object that the commit leads to is missing.
         git.run("rev-list", "--objects", "--quiet", commit, seconds=limits.GIT_REPAIR_SECONDS)
         git.run("cat-file", "-e", f"{commit}^{{tree}}")
-        head = git.run("symbolic-ref", "--quiet", "HEAD").decode().strip()
-        (git.directory / head).unlink(missing_ok=True)
-        git.run("update-ref", head, commit)
-        for name in _broken_refs(repository):
-            (git.directory / name).unlink(missing_ok=True)
-        git.run("reflog", "expire", "--expire=now", "--all")
+        branch = _branch(git.directory)
+        for name in (branch, *_own_refs(repository)):
+            if name:
+                (git.directory / name).unlink(missing_ok=True)
+        git.run("update-ref", "--no-deref", branch or "HEAD", commit)
+        # What leads to missing objects has to go: reflogs, and commits that nothing names any more.
+        shutil.rmtree(git.directory / "logs", ignore_errors=True)
         git.run("read-tree", commit)
+        git.run("prune", "--expire=now", seconds=limits.GIT_REPAIR_SECONDS)
         return is_sound(repository)
     except (GitMissing, GitRefused, GitStorage):
         raise
@@ -99,20 +107,19 @@ def _go_back(repository: Repository, commit: str) -> bool:
         return False
 
 
-def _broken_refs(repository: Repository) -> list[str]:
-    """Refs of ours that name nothing; a person's own are left to them."""
-    broken: list[str] = []
+def _branch(directory: Path) -> str:
+    """The branch that HEAD names, read plainly (git refuses to say when the branch is broken); empty for none."""
+    named = _HEAD.fullmatch((directory / "HEAD").read_text(encoding="utf-8", errors="replace"))
+    return named[1] if named and ".." not in named[1] else ""
+
+
+def _own_refs(repository: Repository) -> list[str]:
+    """Refs of ours; a person's own are left to them."""
     root = repository.git.directory
-    for file in (root / "refs" / "memoryd").rglob("*"):
-        if file.is_file():
-            try:
-                repository.git.run("cat-file", "-e", file.read_text(errors="replace").strip() or "0")
-            except GitFailed:
-                broken.append(str(file.relative_to(root)))
-    return broken
+    return [str(file.relative_to(root)) for file in (root / "refs" / "memoryd").rglob("*") if file.is_file()]
 
 
-def _put_aside(repository: Repository, aside: Path, clock: Clock) -> Path:
+def _copy_aside(repository: Repository, aside: Path, clock: Clock) -> Path:
     aside.mkdir(mode=0o700, exist_ok=True)
     stamp = datetime.fromtimestamp(clock.now_us() // MICROSECONDS, tz=UTC).strftime("%Y%m%dT%H%M%SZ")
     target = aside / stamp
@@ -120,7 +127,7 @@ def _put_aside(repository: Repository, aside: Path, clock: Clock) -> Path:
     while target.exists():
         number += 1
         target = aside / f"{stamp}-{number}"
-    repository.git.directory.rename(target)
+    shutil.copytree(repository.git.directory, target, symlinks=True)
     return target
 
 

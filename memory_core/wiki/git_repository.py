@@ -124,7 +124,7 @@ class Repository:
 
     def _is_unborn(self) -> bool:
         try:
-            name = self.git.run("symbolic-ref", "--quiet", "HEAD").decode().strip()
+            name = self.git.run("symbolic-ref", "--quiet", "HEAD").decode("utf-8", "replace").strip()
         except GitFailed:
             return False
         packed = self.git.directory / "packed-refs"

@@ -69,7 +69,7 @@ def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threadi
         writer.history.start()
         writer.start_looking()
         writer.loop.run()
-        writer.history.finish(writer.engine)
+        writer.history.finish(writer.loop.originate)
     except Stopping:
         pass
     finally:

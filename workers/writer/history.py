@@ -25,7 +25,6 @@ from memory_core.wiki.git import GitBusy, GitFailed, GitMissing, GitRefused, Git
 from memory_core.wiki.git_batch import BatchFiles, batch_message, file_of_change
 from memory_core.wiki.git_repair import is_sound, repair, tidy
 from memory_core.wiki.git_repository import Committed, Repository
-from workers.writer.engine import Engine
 from workers.writer.history_state import HistoryState
 
 logger = logging.getLogger(__name__)
@@ -103,14 +102,14 @@ class History:
             git_batches.close_open(tx, git_batches.BATCH)
         return touched + int(is_due)
 
-    def finish(self, engine: Engine) -> None:
-        """At the end in order: commit what is open, for a few seconds at most."""
+    def finish(self, originate: Callable[[Callable[[Transaction], object]], object]) -> None:
+        """At the end in order: commit what is open, for a few seconds at most. `originate` runs a transaction of the writer's."""
         with suppress(CoreError):
             if self._state.is_working:
-                engine.originate(lambda tx: git_batches.close_open(tx, git_batches.BATCH))
+                originate(lambda tx: git_batches.close_open(tx, git_batches.BATCH))
                 self._finishing.set()
                 self._thread.join(limits.GIT_STOP_SECONDS)
-                engine.originate(self._enter)
+                originate(self._enter)
         self.stop()
 
     def stop(self) -> None:

@@ -7,13 +7,14 @@ import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.domain.command import Envelope
 from memory_core.errors import CoreError, NotAlone, StorageStopped, Unavailable
 from memory_core.store import letters
+from memory_core.store.transaction import Transaction
 from workers.queue.reader import Entry
 from workers.writer.duties import Duties
 from workers.writer.engine import Engine, Stopping
@@ -22,6 +23,8 @@ from workers.writer.report import BatchReport
 from workers.writer.room import Room, State
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 BLOCK_MS = 1_000
 UNREADABLE = "unreadable"
@@ -131,6 +134,11 @@ class WriterLoop:
                     break
             self._metrics.drain_task_ran()
             return {"applied": self._metrics.commands - before, "batches": batches}
+
+    def originate(self, work: Callable[[Transaction], T]) -> T:
+        """One transaction of the writer's own beside the loop, for instance after its end: the doorbell task may still be at it."""
+        with self._lock:
+            return self._engine.originate(work)
 
     @contextmanager
     def _turn(self) -> Generator[None]:

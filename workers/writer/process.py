@@ -54,7 +54,6 @@ class Writer:
     loop: WriterLoop
     consumer: Consumer
     history: History
-    engine: Engine
     outside: Outside
     watcher: Watcher
 
@@ -134,7 +133,6 @@ def assemble(
         loop=loop,
         consumer=Consumer(app, install, loop.drain, stopping),
         history=history,
-        engine=engine,
         outside=outside,
         watcher=watcher,
     )
