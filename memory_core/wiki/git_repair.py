@@ -36,8 +36,7 @@ class Repaired:
 def is_sound(repository: Repository) -> bool:
     """Whether git finds nothing wrong with any object or ref. Reads everything."""
     try:
-        if repository.head() is None:
-            return True
+        repository.head()
         repository.git.run(
             "fsck", "--full", "--strict", "--no-dangling", "--no-progress", seconds=limits.GIT_REPAIR_SECONDS
         )

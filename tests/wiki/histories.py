@@ -20,6 +20,7 @@ def person(root: Path, *arguments: str, environ: Mapping[str, str] | None = None
         env={**os.environ, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", **(environ or {})},
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     assert not check or done.returncode == 0, done.stderr
@@ -33,6 +34,7 @@ def fsck(root: Path) -> str:
         cwd=root,
         capture_output=True,
         text=True,
+        errors="replace",
         check=False,
     )
     return done.stderr if done.returncode or done.stderr.strip() else ""
