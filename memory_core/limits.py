@@ -227,6 +227,8 @@ FILE_RESTLESS_SECONDS = 10.0
 FILE_GONE_SECONDS = 2.0
 #: More pages of a project than this, and more than half of them, do not vanish at once without being asked about.
 VANISHED_PAGES_MAX = 20
+#: Nor do three quarters of a small project, from so many pages on.
+VANISHED_WHOLE_MIN = 3
 #: What one transaction of the writer takes in from outside: findings, bytes of text, seconds.
 FINDINGS_MAX = 100
 FINDINGS_MAX_BYTES = 1 * MIB

@@ -57,6 +57,11 @@ class Finder:
         self._comparison = comparison
         self._redact = redact
 
+    @property
+    def reads(self) -> int:
+        """Files that were read so far."""
+        return self._tree.reads
+
     def projects(self) -> dict[str, Project]:
         """Directory → project of all that the database knows."""
         with self._database.snapshot() as reading:
@@ -205,8 +210,9 @@ class _Findings:
             for page in gone:
                 yield self._finding(What.REWRITTEN, self._books.file_of(page), None, page)
             return
-        if self._found.is_held(len(gone)) and not (self._heal or {}).get("accept_deletions"):
-            self._state.held = len(gone)
+        missing = sum(page.id not in self._paired for page in self._found.missing)
+        if gone and self._found.is_held(missing) and not (self._heal or {}).get("accept_deletions"):
+            self._state.held = missing
             return
         for page in gone:
             yield self._finding(What.GONE, self._books.file_of(page), None, page)

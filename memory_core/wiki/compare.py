@@ -74,10 +74,15 @@ class Differences:
     #: Pages whose file is promised and not there yet.
     unwritten: int = 0
 
-    def is_held(self, gone: int) -> bool:
-        """Whether so much vanished that a person must say what it means: a directory that is not mounted looks like this."""
-        too_many = gone > limits.VANISHED_PAGES_MAX and 2 * gone > self.pages
-        return gone > 0 and (too_many or not self.has_meta)
+    def is_held(self, missing: int) -> bool:
+        """Whether so much vanished that a person must say what it means: a directory that is not mounted looks like this.
+
+        `missing` are pages without a file that did not turn up under another name, however short a time they are away: a
+        large directory takes a while to vanish.
+        """
+        many = missing > limits.VANISHED_PAGES_MAX and 2 * missing > self.pages
+        nearly_all = missing >= limits.VANISHED_WHOLE_MIN and 4 * missing > 3 * self.pages
+        return missing > 0 and (many or nearly_all or not self.has_meta)
 
 
 class Comparison:

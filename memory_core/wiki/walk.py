@@ -48,6 +48,8 @@ class WikiTree:
         """`opened` is told of each file that is read."""
         self._root = root
         self._opened = opened
+        #: Files that were read so far.
+        self.reads = 0
 
     def projects(self) -> Generator[str]:
         """The directories two levels down, `<workspace>/<project>`, hidden ones left out."""
@@ -130,6 +132,7 @@ class WikiTree:
                 descriptor = os.open(parts[-1], flags, dir_fd=folder)
         except (OSError, Blocked):
             return None
+        self.reads += 1
         self._opened(file)
         with open(descriptor, "rb") as opened:
             before = os.fstat(descriptor)

@@ -365,6 +365,17 @@ def test_many_pages_that_vanish_at_once_are_asked_about(house: House):
     assert len(house.pages()) == limits.VANISHED_PAGES_MAX + 3
 
 
+def test_a_small_project_that_vanishes_is_asked_about_although_pages_are_written_to_it(house: House):
+    house.write_page("notes/c.md", "third text\n")
+    house.write_page("notes/d.md", "fourth text\n")
+    house.look_until_still()
+    shutil.rmtree(house.root / "default")
+    house.write_page("notes/e.md", "written while it was away\n")
+
+    assert house.look_until_still()["held"][0]["missing"] == 4
+    assert len(house.pages()) == 5
+
+
 def test_a_project_directory_that_moved_is_named_and_its_pages_stay(house: House):
     house.file(".").rename(house.root / "default" / "elsewhere")
 

@@ -186,7 +186,7 @@ class Outside:
         self._handover.wait_empty()
         if is_whole:
             self._seen.whole_at, self._seen.whole_seconds = self._clock.now_us(), looking
-        self._seen.looked_at = self._clock.now_us()
+        self._seen.looked_at, self._seen.reads = self._clock.now_us(), self._finder.reads
         self._seen.seconds = self._clock.monotonic() - began
         pause = max(limits.WATCH_DEBOUNCE_SECONDS, min(looking * _PAUSE_PER_LOOK, limits.RECONCILE_SECONDS))
         return self._after(task, pause)

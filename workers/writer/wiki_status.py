@@ -37,6 +37,8 @@ class Seen:
     whole_seconds: float = 0.0
     #: What was entered since this process started.
     entered: Counter[str] = field(default_factory=Counter[str])
+    #: Files that were read since this process started.
+    reads: int = 0
     task: WikiTask | None = None
 
 
@@ -69,6 +71,7 @@ class StatusFile:
             "looked_at": seen.looked_at,
             "whole_look_at": seen.whole_at,
             "whole_look_seconds": round(seen.whole_seconds, 3),
+            "files_read": seen.reads,
             "files": sum(state.files for state in states),
             "pages": sum(state.pages for state in states),
             "waiting": sum(state.waiting for state in states),
