@@ -161,13 +161,20 @@ def _context(
         drain.drain_briefly(spool, settings, seconds=limits.SESSION_START_DRAIN_SECONDS)
         seconds = limits.CONTEXT_FETCH_SECONDS
     elif context.is_prompt(event) and not given:
+        # A brief belongs to the start; what is asked for now is a handoff that came later.
+        asked = {name: value for name, value in asked.items() if not name.startswith("briefing")}
         seconds = limits.PROMPT_CONTEXT_SECONDS
     else:
         return ""
     text = _handoff(settings, asked, seconds)
-    if text or context.is_prompt(event):
+    if context.is_prompt(event) or (text and not _is_brief(text)):
         state.mark_given()  # the first prompt asks once, whatever comes of it
     return text
+
+
+def _is_brief(text: str) -> bool:
+    """Whether it is the project's brief alone: a handoff stands before it."""
+    return "; source: brief of " in text.partition("\n")[0]
 
 
 def _handoff(settings: ClientSettings, asked: dict[str, str], seconds: float) -> str:
