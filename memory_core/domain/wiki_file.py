@@ -9,7 +9,9 @@ from memory_core.domain.page import SUFFIX, check_not_reserved, page_path
 from memory_core.errors import Invalid
 
 #: Kept by memoryd itself beside the pages, or rendered from its tables.
-_OWN = re.compile(r"(?:.*/)?_meta\.md|index\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*", re.IGNORECASE)
+_OWN = re.compile(
+    r"(?:.*/)?_meta\.md|index\.md|bootstrap\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)

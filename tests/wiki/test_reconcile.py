@@ -207,6 +207,7 @@ def test_a_save_that_deletes_first_is_an_edit(house: House):
         ".git/index.md",
         "index.md",
         "log.md",
+        "bootstrap.md",
         "log-2031-05.md",
         "_pending/x.md",
         "picture.png",
