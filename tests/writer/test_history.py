@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
+import time
+from pathlib import Path
 
 import pytest
 
-from memory_core.commands.pages import WritePage
+from memory_core.commands.pages import DeletePage, WritePage
 from tests.factories import envelope
 from tests.stack.conftest import wait_until
 from tests.wiki.histories import files_at, fsck, person
@@ -67,3 +70,118 @@ def test_a_thousand_writes_make_few_commits_that_hold_them_all(writer):
     assert "Batch-Id: " in text
     assert "Epoch: 1" in text
     assert "write default/alpha/notes/" in text
+
+
+def test_a_clean_stop_commits_what_is_open(writer):
+    writer.append(page("last", "# Last words\n"))
+    writer.drained()
+    wait_until(lambda: writer.rows("SELECT 1 FROM pages"))
+
+    assert writer.stop() == 0
+
+    agree(writer)
+    assert is_written_down(writer)
+
+
+def is_written_down(writer: RunningWriter) -> bool:
+    return not any(
+        writer.rows(f"SELECT 1 FROM {where}")
+        for where in ("git_changes", "git_batches WHERE commit_id IS NULL")
+    )
+
+
+def test_a_deletion_is_two_commits_the_first_of_which_still_has_the_page(writer):
+    writer.append(page("a", "# A\n"))
+    writer.append(envelope(DeletePage(workspace="default", project="alpha", path="notes/a.md")))
+    wait_until(lambda: is_committed(writer), 30)
+
+    root = writer.settings.wiki
+    newest, before = person(root, "rev-list", "HEAD").split()[:2]
+    assert "default/alpha/notes/a.md" in files_at(root, before)
+    assert "default/alpha/notes/a.md" not in files_at(root, newest)
+
+
+def test_a_kill_at_any_moment_leaves_a_whole_history_that_catches_up(settings, start_broker, start_writer):
+    seed = random.randrange(1 << 30)
+    chance = random.Random(seed)
+    start_broker(settings)
+    in_flight = 0
+    for kill in range(6):
+        writer = start_writer()
+        writer.append(*(page(f"p{chance.randrange(12)}", f"# P\n\n{kill} {n}\n") for n in range(20)))
+        if kill % 2:  # a commit at once, so that some kills fall into it
+            writer.append(envelope(DeletePage(workspace="default", project="alpha", path="notes/p1.md")))
+            wait_until(lambda w=writer: w.rows("SELECT 1 FROM git_batches WHERE commit_id IS NULL"), 15)
+        time.sleep(chance.uniform(0, 0.5))
+        writer.kill()
+        in_flight += int(not is_written_down(writer))
+    writer = start_writer()
+    wait_until(lambda: is_committed(writer), 60)
+
+    assert in_flight > 0
+    agree(writer)
+    ids = person(settings.wiki, "log", "--format=%(trailers:key=Batch-Id,valueonly)").split()
+    assert len(ids) == len(set(ids)), f"a batch was committed twice, seed {seed}"
+
+
+def test_a_lock_that_a_killed_git_left_is_removed_and_the_commit_is_made(writer):
+    writer.append(page("a", "# A\n"))
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    (writer.settings.wiki / ".git" / "index.lock").write_bytes(b"")
+
+    writer.append(page("a", "# A\n\nmore\n"))
+    wait_until(lambda: is_committed(writer), 30)
+
+    agree(writer)
+
+
+def test_a_damaged_history_is_repaired_and_never_holds_the_writer_up(settings, start_broker, start_writer):
+    start_broker(settings)
+    writer = start_writer()
+    writer.append(page("a", "# A\n"))
+    wait_until(lambda: is_committed(writer) and person(settings.wiki, "rev-list", "--all"), 30)
+    writer.kill()
+    for folder in (settings.wiki / ".git" / "objects").glob("??"):
+        for file in folder.iterdir():
+            file.chmod(0o600)
+            file.write_bytes(b"")
+
+    writer = start_writer()
+    writer.append(page("b", "# B\n"))
+    wait_until(lambda: len(writer.rows("SELECT 1 FROM pages")) == 2, 10)
+    wait_until(lambda: said(writer).get("note") and is_committed(writer), 60)
+
+    agree(writer)
+    assert list(settings.history_aside.iterdir()) != []
+
+
+def test_without_git_everything_else_works_and_the_state_says_so(
+    settings, start_broker, start_writer, tmp_path: Path
+):
+    start_broker(settings)
+    writer = start_writer(PATH=str(tmp_path))
+    writer.append(page("a", "# A\n"), page("b", "# B\n"))
+    writer.drained()
+    wait_until(lambda: not writer.rows("SELECT 1 FROM file_outbox"))
+
+    assert said(writer)["status"] == "missing"
+    assert len(writer.rows("SELECT 1 FROM git_changes WHERE batch_seq = 0")) == 2
+    writer.stop()
+
+    writer = start_writer()
+    wait_until(lambda: is_committed(writer), 30)
+    agree(writer)
+
+
+def test_a_page_with_a_secret_that_a_person_wrote_into_its_file_is_held_back(writer):
+    writer.append(page("a", "# A\n"))
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    secret = "ghp_" + "".join(random.choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
+
+    (writer.settings.wiki / "default/alpha/notes/a.md").write_text(f"# A\n\ntoken = {secret}\n")
+    wait_until(lambda: said(writer).get("held_back") == ["default/alpha/notes/a.md"], 60)
+    wait_until(lambda: is_committed(writer), 30)
+
+    root = writer.settings.wiki
+    assert all(secret.encode() not in content for content in files_at(root).values())
+    assert secret in (root / "default/alpha/notes/a.md").read_text()

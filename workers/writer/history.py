@@ -282,7 +282,8 @@ class History:
         else:
             message = batch_message(batches, changes, self._epoch)
             made = self._repository.commit(self._files.of(changes), message)
-        self._is_unsure = False
+            # Only now: of several that a killed process had committed, each is to be found.
+            self._is_unsure = False
         self._waits_since = None
         for batch in batches:
             self._remember(batch, made)
