@@ -304,6 +304,8 @@ QUERY_FIELDS_MAX = 64
 #: Between attempts to bind the probe port; a probe's connection may last.
 PROBE_REBIND_SECONDS = 0.5
 PROBE_CONNECTION_SECONDS = 2.0
+#: Doorbells that wait for longer than this without one being answered: the consumer of them hangs.
+CONSUMER_SILENT_SECONDS = 20.0
 #: A writer that is silent for longer makes `/readyz` say so.
 WRITER_SILENT_SECONDS = 10.0
 

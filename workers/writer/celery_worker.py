@@ -2,7 +2,9 @@
 
 It runs in a thread of its own and is started only when the process already owns the database: Celery swallows
 exceptions of its start signals, and a consumer without an engine would eat doorbells. When it dies
-(a broker that restarts can do that) it is started anew; the loop does not depend on it.
+(a broker that restarts can do that) it is started anew; the loop does not depend on it. When it lives but
+hears nothing any more (a restarted broker can do that too) its thread cannot be ended: the process ends in
+order, and the supervisor starts another.
 """
 
 from __future__ import annotations
@@ -14,12 +16,16 @@ from collections.abc import Callable
 
 from celery import Celery, signals
 from celery.worker import state
+from redis.exceptions import RedisError
 
+from memory_core import limits
+from memory_core.clock import Clock
 from workers.celery_app import DRAIN_TASK, WRITER, worker_of
 
 logger = logging.getLogger(__name__)
 
 _RESTART_SECONDS = 1.0
+_LOOK_SECONDS = 2.0
 _END_SECONDS = 3.0
 
 
@@ -27,24 +33,63 @@ class Consumer:
     """One consumer of the writer's doorbells, with a thread pool of 1, so that pings and events still flow."""
 
     def __init__(
-        self, app: Celery, install: str, drain: Callable[[], dict[str, int]], stopping: threading.Event
+        self,
+        app: Celery,
+        install: str,
+        drain: Callable[[], dict[str, int]],
+        *,
+        waiting: Callable[[], int],
+        clock: Clock,
+        stopping: threading.Event,
     ) -> None:
         self._app = app
         self._install = install
+        self._drain = drain
+        #: How many doorbells wait on the broker; raises when it is away.
+        self._waiting = waiting
+        self._clock = clock
+        self._heard_at = clock.monotonic()
         self._stopping = stopping
         self._thread = threading.Thread(target=self._run, name="celery", daemon=True)
-        app.task(name=DRAIN_TASK)(drain)
+        self._watch = threading.Thread(target=self._watch_over, name="celery-watch", daemon=True)
+        app.task(name=DRAIN_TASK)(self._answer)
 
     def start(self) -> None:
         # Celery's advice about root and about a coming default; both were considered.
         warnings.filterwarnings("ignore", module="celery")
         signals.setup_logging.connect(_keep_our_logging, weak=False)
         self._thread.start()
+        self._watch.start()
+
+    def hangs(self) -> bool:
+        """Whether doorbells wait and none was answered for too long."""
+        if self._clock.monotonic() - self._heard_at < limits.CONSUMER_SILENT_SECONDS:
+            return False
+        try:
+            return self._waiting() > 0
+        except RedisError:
+            return False  # nobody can ring: its silence says nothing
 
     def end(self) -> None:
         """Ask it to end and wait a moment; a consumer that hangs is left behind, it holds nothing."""
         state.should_stop = 0
         self._thread.join(_END_SECONDS)
+
+    def _answer(self) -> dict[str, int]:
+        self._heard_at = self._clock.monotonic()
+        try:
+            return self._drain()
+        finally:
+            self._heard_at = self._clock.monotonic()
+
+    def _watch_over(self) -> None:
+        while not self._stopping.wait(_LOOK_SECONDS):
+            if self.hangs():
+                logger.error(
+                    "the consumer hears no doorbell any more; the writer starts anew",
+                    extra={"action": "consumer_hangs"},
+                )
+                self._stopping.set()
 
     def _run(self) -> None:
         while not self._stopping.is_set():

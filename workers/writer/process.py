@@ -24,7 +24,7 @@ from memory_core.wiki.git_repository import Repository
 from memory_core.wiki.outbox import Installer
 from memory_core.wiki.walk import WikiTree
 from workers.broker import broker_url
-from workers.celery_app import make_app, ring
+from workers.celery_app import WRITER, make_app, queue_name, ring
 from workers.heartbeat import Heartbeat
 from workers.queue.connect import writer_client
 from workers.queue.disk import DiskGauge
@@ -131,7 +131,14 @@ def assemble(
     app = make_app(settings, install, consumer="writer")
     return Writer(
         loop=loop,
-        consumer=Consumer(app, install, loop.drain, stopping),
+        consumer=Consumer(
+            app,
+            install,
+            loop.drain,
+            waiting=lambda: client.llen(queue_name(install, WRITER)),
+            clock=clock,
+            stopping=stopping,
+        ),
         history=history,
         outside=outside,
         watcher=watcher,
