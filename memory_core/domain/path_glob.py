@@ -20,7 +20,7 @@ _ANY, _WITHIN, _ONE = "**", "*", "?"
 class PathGlob:
     """One pattern, rooted: relative ones at `root`, `~/` at `home`. `Invalid` says what is wrong with it."""
 
-    __slots__ = ("_ends", "_skips", "tokens")
+    __slots__ = ("_ends", "_skips", "_skips_behind", "tokens")
 
     def __init__(self, pattern: str, *, root: str, home: str) -> None:
         rest, base = _split(pattern, root=root, home=home)
@@ -28,6 +28,8 @@ class PathGlob:
         self.tokens: list[tuple[str, bool]] = [(char, False) for char in base]
         #: Where a part of the pattern may stand for nothing at all: its first state, and the one behind it.
         self._skips: dict[int, int] = {}
+        #: The same behind a `/`: only there, and not after `**` took some characters, may it stand for nothing.
+        self._skips_behind: dict[int, int] = {}
         self._add(rest)
         self._ends = len(self.tokens)
 
@@ -35,7 +37,7 @@ class PathGlob:
         at = 0
         while at < len(rest):
             if rest.startswith("/**/", at):  # no directory at all is fine too
-                self._skips[len(self.tokens) + 1] = len(self.tokens) + 3
+                self._skips_behind[len(self.tokens)] = len(self.tokens) + 3
                 self.tokens += [("/", False), (_ANY, True), ("/", False)]
                 at += 4
             elif rest.startswith("/**", at) and at + 3 == len(rest):  # and so is the directory itself
@@ -65,7 +67,9 @@ class PathGlob:
     def _step(self, state: int, char: str) -> tuple[int, ...]:
         token, is_wild = self.tokens[state]
         if not is_wild:
-            return (state + 1,) if token == char else ()
+            if token != char:
+                return ()
+            return (state + 1, self._skips_behind[state]) if state in self._skips_behind else (state + 1,)
         if token == _ANY:
             return (state,)
         if char == "/":

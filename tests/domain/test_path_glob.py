@@ -65,6 +65,8 @@ def test_these_match(pattern: str, path: str):
         ("~/.ssh/**", "/home/bob/.ssh/id"),
         ("/etc/**", "/srv/etc/x"),
         ("**/x", "/elsewhere/x"),
+        ("**/x", "ax"),
+        ("a/**/x", "a/bx"),
     ],
 )
 def test_these_do_not(pattern: str, path: str):
