@@ -39,9 +39,11 @@ def blueprint(parts: Parts) -> Blueprint:
         with parts.database.snapshot() as reading:
             project = _project(reading, given) if path or given.get("project") else None
             pending = [] if project else git_batches.waiting(reading, limits.GIT_WAITING_MAX)
-        found = [_pending(batch) for batch in reversed(pending)]
-        found += [_committed(entry) for entry in history.checkpoints(count, project, path)]
-        return json_answer(found[:count])
+        commits = history.checkpoints(count, project, path)
+        # For a moment a commit is made and not yet noted.
+        made = {batch_id for entry in commits for batch_id in entry.batch_ids}
+        found = [_pending(batch) for batch in reversed(pending) if id_text(batch.id) not in made]
+        return json_answer((found + [_committed(entry) for entry in commits])[:count])
 
     @routes.post("/checkpoints")
     @routes.post("/commit")
