@@ -126,7 +126,11 @@ def test_what_was_said_is_found_by_another_agent(memoryd: Running):
 
     found = wait_until(hits, seconds=10, saying="the session page is found")
     assert found[0]["path"].startswith("sessions/")
-    file = next((memoryd.data_dir / "wiki").rglob("tidal-ledger-find/sessions/*.md"))
+    file = wait_until(
+        lambda: next((memoryd.data_dir / "wiki").rglob("tidal-ledger-find/sessions/*.md"), None),
+        seconds=10,
+        saying="its file follows",
+    )
     assert "zanzibar" in file.read_text()
 
 
