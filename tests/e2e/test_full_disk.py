@@ -67,7 +67,7 @@ def test_a_full_disk_stops_the_drain_loses_nothing_and_goes_on_with_room(
             stored = stored_events(memoryd.data_dir)
             # What the writer tidied away made room; now there is none again.
             filler.fill(leave_bytes=LEFT_BYTES)
-            wait_until(lambda: not memoryd.is_ready(), seconds=5, saying="the gate sees the full disk")
+            wait_until(lambda: sees_full_disk(memoryd), seconds=5, saying="the gate sees the full disk")
             late = send_events(memoryd, ledger, first=10_000)
             readable = memoryd.request("GET", "/api/v1/sessions?project=full")
             found = memoryd.tool("memory_query", query="evt0x0x3", project="full")
@@ -121,6 +121,12 @@ def write_page(memoryd: Running, ledger: Ledger, number: int) -> threading.Threa
     thread = threading.Thread(target=write, daemon=True)
     thread.start()
     return thread
+
+
+def sees_full_disk(memoryd: Running) -> bool:
+    """Whether the gate's own look at the disk says so; that the writer is stopped is another check."""
+    told = memoryd.request("GET", "/readyz", port=memoryd.port + 1)[1]
+    return told["checks"]["disk"] != "ok"
 
 
 def writer_state(memoryd: Running) -> str:
