@@ -40,12 +40,13 @@ CATCHES = [
         "test_two_writers.py::test_a_writer_that_was_stopped_while_another_took_over_writes_nothing",
         "a stale writer wrote",
     ),
-    ("savepoints", f"{FULL_DISK}[elsewhere]", "was accepted and is in nowhere"),
-    ("rename_before_commit", f"{FULL_DISK}[embedded]", "without a page"),
 ]
 
 #: The same, of tests that take longer: `scripts/chaos --mutants` runs them too.
 SLOW_CATCHES = [
+    # Where the disk fills inside a batch is chance; a run in which it fills between two of them shows nothing.
+    ("savepoints", f"{FULL_DISK}[elsewhere]", "was accepted and is in nowhere"),
+    ("rename_before_commit", f"{FULL_DISK}[embedded]", "without a page"),
     (
         "broker_not_synced",
         "test_power_cut.py::test_no_acknowledged_event_is_lost_when_the_power_goes",
