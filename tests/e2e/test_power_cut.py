@@ -11,7 +11,7 @@ from tests.e2e.oracle import complaints, file_complaints, integrity_of
 from tests.e2e.running import Running, is_alive, send, wait_until
 from tests.faults.disks import PowerDisk
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.storm, pytest.mark.stack]
 
 CUTS = 2
 
