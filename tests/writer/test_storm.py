@@ -81,6 +81,7 @@ class Agent:
             self.markers.append(marker)
 
 
+@pytest.mark.storm
 @pytest.mark.kills
 @pytest.mark.timeout(400)
 def test_no_edit_is_lost_in_a_storm_and_everything_agrees_at_its_end(
