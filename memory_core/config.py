@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from memory_core import config_file
 from memory_core.errors import Invalid, Unavailable
 
 #: Prefix of every environment variable; `data_dir` is `MEMORYD_DATA_DIR`.
@@ -45,6 +46,12 @@ class Settings:
     free_disk_min_bytes: int = 0
     #: Accept a data directory on NFS, SMB, 9p or FUSE, where locks cannot be trusted.
     allow_network_disk: bool = False
+    #: A configuration file elsewhere than in the data directory.
+    config_file: str = ""
+
+    @property
+    def effective_config_file(self) -> Path:
+        return Path(self.config_file) if self.config_file else self.data_dir / "config.toml"
 
     @property
     def effective_probe_port(self) -> int:
@@ -143,22 +150,50 @@ def install_id(settings: Settings) -> str:
 
 
 def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
-    """Defaults, then `MEMORYD_*` of the environment, then `overrides` (those not None).
+    """Defaults, then the file's table `[server]`, then `MEMORYD_*` of the environment, then `overrides` (those not None).
 
-    Raises `Invalid` that names the variable when a value cannot be read, or that both ports are one.
+    Raises `Invalid` that names the variable or the file's key when a value cannot be read, or that both ports are one.
     """
     environ = os.environ if environ is None else environ
-    values: dict[str, Any] = {}
+    told: dict[str, Any] = {}
     for f in fields(Settings):
         text = environ.get(PREFIX + f.name.upper())
         if text is not None:
-            values[f.name] = _from_text(f.name, text)
-    values.update({name: value for name, value in (overrides or {}).items() if value is not None})
-    values["data_dir"] = Path(values.get("data_dir") or default_data_dir(environ)).expanduser().absolute()
-    settings = Settings(**values)
+            told[f.name] = _from_text(f.name, text)
+    told.update({name: value for name, value in (overrides or {}).items() if value is not None})
+    told["data_dir"] = Path(told.get("data_dir") or default_data_dir(environ)).expanduser().absolute()
+    file = Settings(data_dir=told["data_dir"], config_file=told.get("config_file", "")).effective_config_file
+    settings = Settings(**{**_server_table(file), **told})
     if settings.effective_probe_port == settings.port:
         raise Invalid(f"port and probe port are both {settings.port}; choose another one with --probe-port")
     return settings
+
+
+def section(settings: Settings, name: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """One table of the configuration file: its values, under those of `MEMORYD_<NAME>__<KEY>` (always text).
+
+    `name` is one of `config_file.SECTIONS`. Keys are lower case. Raises `Invalid` where the file cannot be read.
+    """
+    environ = os.environ if environ is None else environ
+    prefix = f"{PREFIX}{name.upper()}__"
+    told = {key[len(prefix) :].lower(): text for key, text in environ.items() if key.startswith(prefix)}
+    return {**config_file.table(settings.effective_config_file, name), **told}
+
+
+def _server_table(file: Path) -> dict[str, Any]:
+    found = config_file.table(file, "server")
+    types: dict[str, type[Any]] = {
+        f.name: type(f.default) for f in fields(Settings) if f.name not in ("data_dir", "config_file")
+    }
+    for name, value in found.items():
+        if name not in types:
+            raise Invalid(f"{file}: [server] has no setting {name!r} (docs/settings.md lists them)")
+        wanted: type[Any] = list if types[name] is tuple else types[name]
+        if type(value) is not wanted:
+            raise Invalid(f"{file}: [server] {name} must be of type {wanted.__name__}")
+        if wanted is list:
+            found[name] = tuple(str(item) for item in value)
+    return found
 
 
 def _to_text(value: Any) -> str:
