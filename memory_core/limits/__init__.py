@@ -1,0 +1,13 @@
+"""Every limit of the system, a module for each side of it, all of them here by name: `limits.PROMPT_MAX_BYTES`.
+
+Units are in the names; the reference page is `docs/limits.md`. A new module needs its line below.
+"""
+
+from __future__ import annotations
+
+from memory_core.limits.sizes import *  # isort: skip
+from memory_core.limits.capture import *
+from memory_core.limits.client import *
+from memory_core.limits.serving import *
+from memory_core.limits.wiki import *
+from memory_core.limits.writing import *

@@ -1,0 +1,32 @@
+"""The client on somebody's laptop."""
+
+from __future__ import annotations
+
+from memory_core.limits.sizes import KIB, MIB
+
+# --- the client's spool -------------------------------------------------------------------------
+SPOOL_FILES_MAX = 10_000
+SPOOL_DAYS = 7
+SPOOL_TRIES = 8
+SPOOL_BATCH_BYTES = 8 * MIB
+SESSION_START_DRAIN_SECONDS = 0.3
+CONTEXT_FETCH_SECONDS = 3.0
+DETACHED_DRAIN_SECONDS = 300
+#: A session that was given no context at its start asks once more, at its first prompt.
+PROMPT_CONTEXT_SECONDS = 0.3
+#: The shim reads no longer payload than this, and keeps this much of one redacted text and of one entry.
+HOOK_STDIN_MAX_BYTES = 32 * MIB
+#: How long the shim waits for the end of its payload; hosts wait for the shim.
+HOOK_STDIN_SECONDS = 5.0
+SHIM_FIELD_MAX_BYTES = 64 * KIB
+SPOOL_ENTRY_MAX_BYTES = 1 * MIB
+#: Entries that the server refused for good are kept aside, the newest so many.
+SPOOL_REJECTED_FILES_MAX = 1_000
+#: A temporary file this old belongs to a shim that died before its rename; it is taken in.
+SPOOL_ORPHAN_SECONDS = 60
+DRAIN_PAUSE_SECONDS = 0.5
+DRAIN_PAUSE_MAX_SECONDS = 30.0
+DRAIN_REQUEST_SECONDS = 15.0
+DRAIN_LOG_MAX_BYTES = 1 * MIB
+#: An answer of the server that is longer is not read on.
+CLIENT_ANSWER_MAX_BYTES = 4 * MIB
