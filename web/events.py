@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
 import memory_core.agents as agents_package
@@ -11,10 +12,9 @@ from memory_core.agents import AgentClient, client_named
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain.capture import capped
 from memory_core.domain.command import Envelope
-from memory_core.domain.event import HookEvent, ToolCall
+from memory_core.domain.event import HookEvent, ToolCall, changed
 from memory_core.domain.extension import extended
 from memory_core.errors import Invalid
-from memory_core.ids import session_id_from
 from memory_core.registry import discover
 from web.auth import Caller
 from web.gate import Gate
@@ -31,6 +31,7 @@ _TOOL_TEXTS = _texts_of(ToolCall, but=("family",))
 #: What a client says of itself and of where it is, beside the event.
 _TOLD = ("workspace", "project", "repo_path", "home", "project_strategy", "source")
 _GENERIC = "generic"
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
 
 
 def load_clients() -> None:
@@ -71,13 +72,13 @@ def redacted(event: HookEvent, gate: Gate) -> HookEvent:
     tool = event.tool
     if tool is None:
         clean = gate.redact(list(texts.values()))
-        return replace(event, **dict(zip(texts, clean, strict=True)), session_key=session_key)
+        return changed(event, **dict(zip(texts, clean, strict=True)), session_key=session_key)
     of_tool: dict[str, str] = {name: text for name in _TOOL_TEXTS if (text := getattr(tool, name))}
     # Only the texts: the names of our own fields never name a secret.
     clean = iter(gate.redact([*texts.values(), *of_tool.values(), *tool.paths]))
     fields = {name: next(clean) for name in texts}
-    tool = replace(tool, **{name: next(clean) for name in of_tool}, paths=tuple(clean))
-    return replace(event, **fields, session_key=session_key, tool=tool)
+    tool = changed(tool, **{name: next(clean) for name in of_tool}, paths=tuple(clean))
+    return changed(event, **fields, session_key=session_key, tool=tool)
 
 
 def clean_session_key(session_key: str, gate: Gate) -> str:
@@ -94,9 +95,7 @@ def clean_session_key(session_key: str, gate: Gate) -> str:
 
 def _is_wordy(session_key: str) -> bool:
     """Whether a session's key is anything but a UUID (which no secret hides in)."""
-    return (
-        len(session_key) != 36 or session_id_from(session_key).hex() != session_key.replace("-", "").lower()
-    )
+    return _UUID.fullmatch(session_key) is None
 
 
 def told_of(gate: Gate, query: Mapping[str, str]) -> dict[str, str | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, cast
 
 from memory_core.agents import AgentClient, agents
@@ -24,7 +23,7 @@ from memory_core.agents._payload import (
     text_of,
 )
 from memory_core.agents._tool import headline, is_own_tool, tool_call
-from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
+from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall, changed
 
 _KINDS = {
     folded(name): kind
@@ -86,7 +85,7 @@ def _tool(fields: Payload, kind: EventKind) -> ToolCall | None:
     call = tool_call(fields, outcome=Outcome.UNKNOWN)
     said = text_field(parts, "llmContent", "returnDisplay") or text_of(parts.get("error"))
     result = None if is_own_tool(call.name) else said
-    return replace(call, outcome=_outcome(call.name, parts, said), result=result)
+    return changed(call, outcome=_outcome(call.name, parts, said), result=result)
 
 
 def _outcome(tool: str, response: Payload, said: str) -> Outcome:

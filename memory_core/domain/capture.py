@@ -6,11 +6,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
-from memory_core.domain.event import IMPORTANCE, EventKind, HookEvent, Outcome, ToolCall
+from memory_core.domain.event import IMPORTANCE, EventKind, HookEvent, Outcome, ToolCall, changed
 
 _ELLIPSIS = "…"
 _DAY_US = 24 * 60 * 60 * MICROSECONDS
@@ -32,7 +31,7 @@ def capped(event: HookEvent) -> HookEvent:
     limit is. Kinds that carry no text of their own keep no body.
     """
     body = cut_bytes(event.body, _BODY_MAX_BYTES.get(event.kind, 0))
-    event = replace(
+    event = changed(
         event,
         source_event=_word(event.source_event, limits.SOURCE_EVENT_MAX_CHARS) or event.kind.value,
         session_key=session_key(event.session_key),
@@ -47,7 +46,7 @@ def capped(event: HookEvent) -> HookEvent:
         transcript_path=_path(event.transcript_path),
         extension=_optional(event.extension, limits.EXTENSION_MAX_CHARS),
     )
-    return replace(event, title=title_of(event))
+    return changed(event, title=title_of(event))
 
 
 def title_of(event: HookEvent) -> str:
@@ -146,7 +145,7 @@ def first_line(text: str) -> str:
 
 
 def _capped_tool(tool: ToolCall) -> ToolCall:
-    return replace(
+    return changed(
         tool,
         name=_word(tool.name, limits.TOOL_NAME_MAX_CHARS) or "unknown",
         family=_word(tool.family, limits.TOOL_NAME_MAX_CHARS) or "unknown",

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class EventKind(StrEnum):
@@ -106,3 +109,14 @@ class HookEvent:
         if self.kind in (EventKind.USER_PROMPT, EventKind.PRE_TOOL_USE, EventKind.POST_TOOL_USE):
             return False
         return not (self.kind is EventKind.STOP and self.body.strip())
+
+
+def changed(value: T, **changes: Any) -> T:
+    """`value`, an event or a tool call, with other values in some fields; the names must be its fields.
+
+    `dataclasses.replace` sets each of the twenty fields through the frozen class again; at the gate, which changes
+    every event four times, that was a sixth of the time that an event takes.
+    """
+    made = object.__new__(type(value))
+    made.__dict__.update(value.__dict__, **changes)
+    return made

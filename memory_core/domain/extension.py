@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from memory_core.domain.event import EventKind, HookEvent
+from memory_core.domain.event import EventKind, HookEvent, changed
 from memory_core.errors import Invalid
 from memory_core.limits import EXTENSION_MAX_CHARS, SOURCE_EVENT_MAX_CHARS
 
@@ -30,10 +29,10 @@ def extended(event: HookEvent, payload: Mapping[str, Any], query: Mapping[str, s
     name = query.get("source_event") or event.source_event
     if len(name) > SOURCE_EVENT_MAX_CHARS:
         raise Invalid(f"source_event: at most {SOURCE_EVENT_MAX_CHARS} characters")
-    event = replace(event, extension=namespace, source_event=name)
+    event = changed(event, extension=namespace, source_event=name)
     if event.kind is not EventKind.OTHER or event.body:
         return event
-    return replace(event, title=_first(payload, _TITLES) or event.title, body=_first(payload, _BODIES))
+    return changed(event, title=_first(payload, _TITLES) or event.title, body=_first(payload, _BODIES))
 
 
 def _first(payload: Mapping[str, Any], names: tuple[str, ...]) -> str:
