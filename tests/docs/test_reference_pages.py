@@ -13,6 +13,7 @@ import client.commands
 import memory_core.agents
 import memory_core.tools
 from memory_core.config import Settings
+from memory_core.models.settings import ModelSettings, known_providers
 from memory_core.registry import discover
 from memory_core.store.every_table import metadata
 
@@ -43,6 +44,21 @@ def test_every_agent_client_has_a_heading():
     titles = {f"{kind.title} (`{name}`)" for name, kind in memory_core.agents.agents}
 
     assert titles <= headings("clients.md")
+
+
+def test_every_model_provider_has_a_heading():
+    language, embedding = known_providers()
+
+    assert headings("models.md") == {*language, *embedding}
+
+
+def test_every_key_of_the_models_table_is_described():
+    part = (ROOT / "docs" / "settings.md").read_text().split("### [models]")[1].split("\n## ")[0]
+    described = {
+        name for row in re.findall(r"^\| (`.+?) \|", part, re.M) for name in re.findall(r"`(\w+)`", row)
+    }
+
+    assert described == {f.name for f in fields(ModelSettings)}
 
 
 def test_every_command_of_the_command_line_has_a_heading():

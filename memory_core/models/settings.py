@@ -1,0 +1,233 @@
+"""The settings of `[models]`: which provider, which model, whose key. Everything is off until one is named."""
+
+from __future__ import annotations
+
+import importlib.util
+import ipaddress
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from memory_core import config, limits
+from memory_core.clock import Clock
+from memory_core.errors import Invalid
+from memory_core.models import vendors
+from memory_core.models.embedder import WiredEmbedder
+from memory_core.models.language_model import WiredLanguageModel
+from memory_core.models.port import Embedder, LanguageModel, Meter, NoMeter
+from memory_core.models.wire import Access, Vendor, embedding_vendors, language_vendors
+from memory_core.registry import Registry, discover
+
+W = TypeVar("W")
+_SECTION = "models"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelSettings:
+    """Keys of `[models]`; each is also `MEMORYD_MODELS__<KEY>`. Reference: `docs/models.md`."""
+
+    #: Who answers prompts; empty means nobody.
+    provider: str = ""
+    model: str = ""
+    base_url: str = ""
+    api_key_file: str = ""
+    api_key: str = field(default="", repr=False)
+    timeout_seconds: float = limits.MODEL_CALL_SECONDS
+    max_output_tokens: int = limits.MODEL_OUTPUT_TOKENS
+    #: Who makes vectors; empty means nobody.
+    embed_provider: str = ""
+    embed_model: str = ""
+    embed_base_url: str = ""
+    embed_api_key_file: str = ""
+    embed_api_key: str = field(default="", repr=False)
+    embed_dimensions: int = 0
+    embed_document_prefix: str = ""
+    embed_query_prefix: str = ""
+
+
+def read_settings(settings: config.Settings, environ: Mapping[str, str] | None = None) -> ModelSettings:
+    """`[models]` of the configuration file, under the environment.
+
+    Raises `Invalid` for a key that nobody reads, a value of the wrong type or out of its range, a provider that there
+    is none of, and a key that stands in the file.
+    """
+    told = config.section(settings, _SECTION, environ)
+    in_file = config.section(settings, _SECTION, {})
+    types: dict[str, type[Any]] = {f.name: type(f.default) for f in fields(ModelSettings)}
+    if unknown := sorted(set(told) - set(types)):
+        raise Invalid(f"[{_SECTION}] has no key {', '.join(unknown)}; there are: {', '.join(sorted(types))}")
+    for name in ("api_key", "embed_api_key"):
+        if in_file.get(name):
+            raise Invalid(f"[{_SECTION}] {name} does not belong into a configuration file; use {name}_file")
+    read = ModelSettings(**{name: _value(name, value, types[name]) for name, value in told.items()})
+    _check(read)
+    return read
+
+
+def choose(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> LanguageModel | None:
+    """The language model that the settings name, or None. Connects to nothing.
+
+    Raises `Invalid` where the vendor's client is not installed, the key cannot be read, or a setting is missing.
+    """
+    if not read.provider:
+        return None
+    vendor = _vendor(language_vendors, "provider", read.provider)
+    model = read.model or vendor.default_model
+    if not model:
+        raise Invalid(f"[{_SECTION}] model is missing: {vendor.title} has no model of its own choice")
+    key = _key(vendor, read.provider, read.api_key, read.api_key_file, "api_key")
+    access = Access(model=model, base_url=_url(vendor, read.base_url, "base_url"), api_key=key)
+    return WiredLanguageModel(
+        name=read.provider,
+        model=model,
+        wire=vendor.connect(access),
+        clock=clock,
+        meter=meter or NoMeter(),
+        max_output_tokens=read.max_output_tokens,
+        timeout_seconds=read.timeout_seconds,
+    )
+
+
+def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> Embedder | None:
+    """The embedder that the settings name, or None. As `choose`.
+
+    The key, its file and the base URL of the language model serve here too where both are of one provider.
+    """
+    if not read.embed_provider:
+        return None
+    vendor = _vendor(embedding_vendors, "embed_provider", read.embed_provider)
+    model = read.embed_model or vendor.default_model
+    if not model:
+        raise Invalid(f"[{_SECTION}] embed_model is missing: {vendor.title} has no model of its own choice")
+    is_same = read.embed_provider == read.provider
+    has_own_key = bool(read.embed_api_key or read.embed_api_key_file) or not is_same
+    key = _key(
+        vendor,
+        read.embed_provider,
+        read.embed_api_key if has_own_key else read.api_key,
+        read.embed_api_key_file if has_own_key else read.api_key_file,
+        "embed_api_key",
+    )
+    base_url = read.embed_base_url or (read.base_url if is_same else "")
+    access = Access(
+        model=model,
+        base_url=_url(vendor, base_url, "embed_base_url"),
+        api_key=key,
+        dimensions=read.embed_dimensions,
+    )
+    return WiredEmbedder(
+        name=read.embed_provider,
+        model=model,
+        dimensions=read.embed_dimensions,
+        wire=vendor.connect(access),
+        clock=clock,
+        meter=meter or NoMeter(),
+        timeout_seconds=read.timeout_seconds,
+        prefixes={"document": read.embed_document_prefix, "query": read.embed_query_prefix},
+    )
+
+
+def known_providers() -> tuple[list[str], list[str]]:
+    """The names that `provider` and `embed_provider` may have."""
+    discover(vendors)
+    return language_vendors.names(), embedding_vendors.names()
+
+
+def _check(read: ModelSettings) -> None:
+    for name, known in zip(("provider", "embed_provider"), known_providers(), strict=True):
+        value = getattr(read, name)
+        if value and value not in known:
+            raise Invalid(f"[{_SECTION}] {name} = {value!r}: there is none; choose one of {', '.join(known)}")
+    for name, least, most in (
+        ("timeout_seconds", 1, limits.MODEL_CALL_SECONDS_MAX),
+        ("max_output_tokens", 1, limits.MODEL_OUTPUT_TOKENS_MAX),
+        ("embed_dimensions", 0, limits.EMBED_DIMENSIONS_MAX),
+    ):
+        if not least <= getattr(read, name) <= most:
+            raise Invalid(f"[{_SECTION}] {name} must lie between {least} and {most:g}")
+
+
+def _value(name: str, value: Any, wanted: type[Any]) -> Any:
+    """A value of the file as it is, one of the environment (text) as what it means."""
+    if wanted is str and isinstance(value, str):
+        return value if name.endswith("_prefix") else value.strip()
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise Invalid(f"[{_SECTION}] {name} must be of type {wanted.__name__}")
+    try:
+        return wanted(value) if not (wanted is int and isinstance(value, float)) else _refuse(value)
+    except ValueError:
+        # The text is not repeated: a key may have been put here by mistake.
+        raise Invalid(f"[{_SECTION}] {name} must be of type {wanted.__name__}") from None
+
+
+def _refuse(value: float) -> int:
+    raise ValueError(value)
+
+
+def _vendor(registry: Registry[Vendor[W]], key: str, name: str) -> Vendor[W]:
+    discover(vendors)
+    if name not in registry:
+        raise Invalid(
+            f"[{_SECTION}] {key} = {name!r}: there is none; choose one of {', '.join(registry.names())}"
+        )
+    vendor = registry.get(name)
+    if importlib.util.find_spec(vendor.module.split(".", maxsplit=1)[0]) is None:
+        raise Invalid(f"{vendor.title} needs its client; install it: pip install 'memoryd[{vendor.extra}]'")
+    return vendor
+
+
+def _key(vendor: Vendor[Any], provider: str, key: str, file: str, name: str) -> str:
+    if file and not key:
+        key = _key_in(Path(file).expanduser(), f"{name}_file")
+    if not key and vendor.needs_key:
+        raise Invalid(
+            f"{provider} needs an API key: name a file that holds it, [{_SECTION}] {name}_file,"
+            f" or set MEMORYD_MODELS__{name.upper()}"
+        )
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise Invalid(f"the API key of {provider} holds a blank or a character that no key has")
+    return key
+
+
+def _key_in(file: Path, name: str) -> str:
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(limits.API_KEY_MAX_BYTES + 1)
+        text = content.decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise Invalid(f"[{_SECTION}] {name}: {file} cannot be read: {reason}") from None
+    if not text or len(content) > limits.API_KEY_MAX_BYTES:
+        raise Invalid(f"[{_SECTION}] {name}: {file} must hold the key and nothing else")
+    return text
+
+
+def _url(vendor: Vendor[Any], text: str, name: str) -> str:
+    """Plain HTTP carries a key in clear: only on this machine, or to a server of one's own."""
+    if not text:
+        if vendor.needs_base_url:
+            raise Invalid(f"[{_SECTION}] {name} is missing, for example http://127.0.0.1:11434/v1")
+        return ""
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise Invalid(f"[{_SECTION}] {name} is no URL") from None
+    if parts.scheme not in ("http", "https") or not host or parts.query or parts.fragment:
+        raise Invalid(f"[{_SECTION}] {name} must be an http or https URL without ? and #")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid(f"[{_SECTION}] {name} must not hold a user or password; use the key's file")
+    if parts.scheme == "http" and not vendor.needs_base_url and not _is_loopback(host):
+        raise Invalid(f"[{_SECTION}] {name} must be https: the API key travels with each request")
+    return text.rstrip("/")
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
