@@ -75,7 +75,7 @@ def _spool(settings: ClientSettings) -> str:
     waiting, rejected = len(spool.names()), len(spool.rejected())
     if rejected:
         raise _Failed(
-            f"{waiting} waiting; {rejected} refused by the server, see rejected/ in {settings.spool_dir}"
+            f"{waiting} waiting; {rejected} refused by the server: `memoryd spool list` says why, then retry or discard them"
         )
     return f"{waiting} events wait in {settings.spool_dir}"
 

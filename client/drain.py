@@ -27,13 +27,15 @@ _REJECT_STATUSES = frozenset((400, 409, 413, 415, 422))
 class Report:
     """What a drain did."""
 
-    __slots__ = ("delivered", "kept", "rejected", "stopped")
+    __slots__ = ("delivered", "is_elsewhere", "kept", "rejected", "stopped")
 
     def __init__(self) -> None:
         self.delivered = 0
         self.rejected = 0
         #: Entries that were tried and are still there.
         self.kept: set[str] = set()
+        #: Another drain holds the lock and does the work.
+        self.is_elsewhere = False
         #: Why it makes no sense to go on now.
         self.stopped = ""
 
@@ -48,6 +50,7 @@ def drain(spool: Spool, settings: ClientSettings, *, seconds: float, lock: int |
     while True:
         lock = detached.try_lock(settings) if lock is None else lock
         if lock is None:
+            report.is_elsewhere = True
             return report
         try:
             _Drain(spool, settings, report, deadline).run()

@@ -213,7 +213,9 @@ def _drain_now() -> int:
     spool = Spool(settings.spool_dir)
     report = drain.drain(spool, settings, seconds=limits.DETACHED_DRAIN_SECONDS)
     left = len(spool.names())
-    sys.stdout.write(f"{report.delivered} delivered, {report.rejected} set aside, {left} waiting\n")
+    # The lock was taken: what this one did says nothing about what is delivered.
+    other = "; another drain is at work" if report.is_elsewhere else ""
+    sys.stdout.write(f"{report.delivered} delivered, {report.rejected} set aside, {left} waiting{other}\n")
     return 0
 
 

@@ -73,7 +73,14 @@ def plan_removal(place: Place, chosen: list[Installer]) -> list[FileChange]:
 
 
 def plan_settings(place: Place, connection: Connection) -> FileChange:
-    """The client's settings file: server, token or its file, a redaction key made once, the state directory."""
+    """The client's settings file: server, token or its file, a redaction key made once, the state directory.
+
+    Raises `Invalid` for a token file that was named and is not there: the hooks would fail without a word.
+    """
+    if connection.token_file is not None and not _token_in(str(connection.token_file)):
+        raise Invalid(
+            f"there is no token in {connection.token_file}; --token-file names the file that holds it"
+        )
     path = _config_file(place)
     before = read_text(path)
     values = _values(path, before)

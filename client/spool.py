@@ -92,7 +92,7 @@ class Spool:
 
     def reject(self, name: str, reason: str) -> None:
         """Move an entry aside with the reason; it is not sent again and not lost."""
-        aside = os.path.join(self.directory, "rejected")
+        aside = self._aside("")
         os.makedirs(aside, mode=0o700, exist_ok=True)
         try:
             os.rename(os.path.join(self.directory, name), os.path.join(aside, name))
@@ -104,16 +104,37 @@ class Spool:
             file.write(reason[:2_000] + "\n")
         kept = sorted(found for found in os.listdir(aside) if found.endswith(".json"))
         for old in kept[: -limits.SPOOL_REJECTED_FILES_MAX]:
-            _unlink(os.path.join(aside, old))
-            _unlink(os.path.join(aside, f"{old}.reason"))
+            self.discard(old)
 
     def rejected(self) -> list[str]:
+        """Names of the entries that lie aside, oldest first."""
         try:
-            return sorted(
-                n for n in os.listdir(os.path.join(self.directory, "rejected")) if n.endswith(".json")
-            )
+            return sorted(n for n in os.listdir(self._aside("")) if n.endswith(".json"))
         except FileNotFoundError:
             return []
+
+    def reason(self, name: str) -> str:
+        """Why an entry lies aside; empty when nothing says so."""
+        try:
+            with open(self._aside(f"{name}.reason"), encoding="utf-8", errors="replace") as file:
+                return file.read().strip()
+        except FileNotFoundError:
+            return ""
+
+    def take_back(self, name: str) -> None:
+        """Put an entry that lies aside among those that wait, its key as it was and its tries forgotten."""
+        with open(self._aside(name), "rb") as file:
+            entry = _entry(name, file.read())
+        if entry is None:
+            raise ValueError(f"{name} is no whole entry; it can only be discarded")
+        entry.tries = 0
+        self._write(name, entry.to_bytes())
+        self.discard(name)
+
+    def discard(self, name: str) -> None:
+        """Delete an entry that lies aside."""
+        _unlink(self._aside(name))
+        _unlink(self._aside(f"{name}.reason"))
 
     def evict(self, now_us: int, *, files_max: int = limits.SPOOL_FILES_MAX) -> list[str]:
         """Remove what is too old or too much, the oldest first; returns the names, for a warning."""
@@ -148,6 +169,9 @@ class Spool:
             except FileNotFoundError:
                 continue  # its shim lives and went on
         return taken
+
+    def _aside(self, name: str) -> str:
+        return os.path.join(self.directory, "rejected", name)
 
     def _make(self) -> None:
         os.makedirs(os.path.dirname(self.directory), mode=0o700, exist_ok=True)

@@ -70,6 +70,8 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             "the body still holds recalled text between memoryd's markers; "
             "send the whole text of the page, without the lines of the markers"
         )
+    if not arguments.body.strip():
+        raise Invalid("the body is empty; to take a page away use memory_delete_page")
     if len(arguments.body.encode()) > limits.PAGE_BODY_MAX_BYTES:
         # Here, not only behind the queue: redaction comes first and keeps no more than this of a text.
         raise Invalid(f"a page has at most {limits.PAGE_BODY_MAX_BYTES // limits.KIB} KB; split it")

@@ -346,3 +346,10 @@ def test_settings_given_once_are_kept(place: Place):
 
     assert values["url"] == "https://box.test"
     assert values["redaction_key"] == key
+
+
+def test_a_token_file_that_is_not_there_is_refused_before_anything_is_written(home: Path):
+    place = Place(home=home, environ={})
+
+    with pytest.raises(Invalid, match="--token-file names the file"):
+        plan_hooks(place, installers_named(["codex"]), Connection(token_file=home / "nowhere"))

@@ -149,3 +149,29 @@ def test_a_file_that_is_no_entry_is_set_aside(spool: Spool):
 
     assert spool.read("1780000000000-1-1.json") is None
     assert spool.rejected() == ["1780000000000-1-1.json"]
+
+
+def test_a_refused_entry_goes_back_with_its_key_and_without_its_tries(spool: Spool):
+    entry = spool.add(query="agent=x", body={"a": 1}, now_us=NOW_US, seq=0)
+    spool.count_try(entry)
+    spool.reject(entry.name, "because")
+
+    spool.take_back(entry.name)
+
+    back = spool.read(entry.name)
+    assert back is not None
+    assert (back.key, back.body, back.tries) == (entry.key, {"a": 1}, 0)
+    assert spool.rejected() == []
+    assert spool.reason(entry.name) == ""
+
+
+def test_a_torn_file_that_lies_aside_cannot_go_back(spool: Spool):
+    entry = spool.add(query="agent=x", body={}, now_us=NOW_US, seq=0)
+    Path(spool.directory, entry.name).write_bytes(b"{")
+    assert spool.read(entry.name) is None
+
+    with pytest.raises(ValueError, match="only be discarded"):
+        spool.take_back(entry.name)
+    spool.discard(entry.name)
+
+    assert spool.rejected() == []

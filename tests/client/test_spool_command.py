@@ -1,0 +1,69 @@
+"""`memoryd spool`: what a person sees of events that wait or were refused, and does with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from client.commands.spool import command
+from client.settings import load
+from client.spool import Spool
+from tests.client.conftest import NOW_US
+
+
+@pytest.fixture
+def spool(home: Path, monkeypatch: pytest.MonkeyPatch) -> Spool:
+    monkeypatch.setenv("HOME", str(home))
+    for name in ("XDG_STATE_HOME", "MEMORYD_CLIENT_CONFIG", "XDG_CONFIG_HOME", "MEMORYD_STATE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return Spool(load().spool_dir)
+
+
+def refused(spool: Spool, seq: int = 0) -> str:
+    entry = spool.add(query="agent=x", body={"prompt": "never shown"}, now_us=NOW_US, seq=seq)
+    spool.reject(entry.name, "the server calls it invalid: no session")
+    return entry.name
+
+
+def run(*words: str, said: str = "") -> Result:
+    return CliRunner().invoke(command, list(words), input=said)
+
+
+def test_the_list_names_what_waits_and_what_was_refused_and_why_but_no_content(spool: Spool):
+    gone, waits = refused(spool), spool.add(query="agent=x", body={}, now_us=NOW_US, seq=9).name
+
+    told = json.loads(run("list", "--json").output)
+
+    assert [(e["name"], e["state"]) for e in told["entries"]] == [(waits, "waiting"), (gone, "refused")]
+    assert told["entries"][1]["reason"] == "the server calls it invalid: no session"
+    assert "never shown" not in run("list").output
+
+
+def test_a_retry_puts_back_what_was_named(spool: Spool):
+    first, second = refused(spool, 0), refused(spool, 1)
+
+    assert run("retry", first).exit_code == 0
+
+    assert (spool.names(), spool.rejected()) == ([first], [second])
+
+
+def test_discarding_asks_and_a_no_keeps_everything(spool: Spool):
+    name = refused(spool)
+
+    assert run("discard", "--all", said="n\n").exit_code == 1
+    assert spool.rejected() == [name]
+    assert run("discard", "--all", said="y\n").exit_code == 0
+    assert spool.rejected() == []
+
+
+@pytest.mark.parametrize("words", [("retry",), ("discard", "--all", "x.json"), ("retry", "unknown.json")])
+def test_what_is_not_named_rightly_is_refused_with_a_hint(spool: Spool, words: tuple[str, ...]):
+    refused(spool)
+
+    told = run(*words)
+
+    assert told.exit_code == 2
+    assert "memoryd spool list" in told.output
