@@ -48,6 +48,15 @@ class Settings:
     allow_network_disk: bool = False
     #: A configuration file elsewhere than in the data directory.
     config_file: str = ""
+    #: The name of the machine that the data directory belongs to, where the system's own id does not last (containers).
+    machine: str = ""
+    #: Where processes without the data find what they must know of this install; empty: inside the data directory.
+    handout_dir: str = ""
+    #: Show Celery's tasks and workers in Flower.
+    flower: bool = False
+    flower_host: str = "127.0.0.1"
+    #: 0 means main port + 2.
+    flower_port: int = 0
 
     @property
     def effective_config_file(self) -> Path:
@@ -56,6 +65,10 @@ class Settings:
     @property
     def effective_probe_port(self) -> int:
         return self.probe_port or self.port + 1
+
+    @property
+    def effective_flower_port(self) -> int:
+        return self.flower_port or self.port + 2
 
     @property
     def url(self) -> str:
@@ -94,9 +107,24 @@ class Settings:
         return self.data_dir / "run"
 
     @property
+    def handout(self) -> Path:
+        """What processes without the data need to know: the install's id and tokens of small power."""
+        return Path(self.handout_dir) if self.handout_dir else self.run_dir
+
+    @property
     def install_file(self) -> Path:
         """The install id in hexadecimal, written by the writer at its start for processes that open no database."""
-        return self.run_dir / "install"
+        return self.handout / "install"
+
+    @property
+    def metrics_token_file(self) -> Path:
+        """A token for `/metrics` and nothing else; it holds as long as it stands in this file."""
+        return self.handout / "metrics.token"
+
+    @property
+    def flower_auth_file(self) -> Path:
+        """`user:password` of Flower."""
+        return self.handout / "flower.auth"
 
     @property
     def log_dir(self) -> Path:
@@ -216,12 +244,14 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "data_dir": Path,
     "port": int,
     "probe_port": int,
+    "flower_port": int,
     "free_disk_min_bytes": int,
     "accept_weaker_durability": _flag,
     "take_over": _flag,
     "new_install": _flag,
     "new_database": _flag,
     "allow_network_disk": _flag,
+    "flower": _flag,
     "allowed_hosts": _names,
 }
 

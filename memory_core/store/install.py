@@ -13,7 +13,7 @@ import platform
 import secrets
 import subprocess
 import uuid
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ _MOVE = Statement(
 )
 _RAISE_EPOCH = Statement(update(install).values(epoch=install.c.epoch + 1))
 
+#: Before the name of a machine that the operator named.
+_NAMED = "named:"
 _MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
@@ -56,8 +58,9 @@ _MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 class Place:
     """Where a database file lies: what a copy of it cannot have."""
 
-    #: The operating system's machine id; empty when there is none (then it is not compared).
+    #: The operating system's machine id, or the operator's name for it; empty when there is none (then it is not compared).
     machine: str
+    #: 0 on a machine that was named, where a volume may come back with another number (then it is not compared).
     device: int
     inode: int
 
@@ -93,11 +96,14 @@ def epoch_of(reading: Reading) -> int:
 
 def place_of(database: Path, machine: str) -> Place:
     stat = database.stat()
-    return Place(machine=machine, device=stat.st_dev, inode=stat.st_ino)
+    device = 0 if machine.startswith(_NAMED) else stat.st_dev
+    return Place(machine=machine, device=device, inode=stat.st_ino)
 
 
-def machine_id() -> str:
-    """The operating system's id of this machine."""
+def machine_id(named: str = "") -> str:
+    """The operating system's id of this machine, or what stands for it where the operator gave the machine a name."""
+    if named:
+        return _NAMED + named
     for file in _MACHINE_FILES:
         try:
             text = file.read_text(encoding="ascii").strip()
@@ -174,7 +180,7 @@ def establish(
     """
     here = place_of(database, machine)
     found = read_install(tx)
-    place = {"machine": here.machine, "device": here.device, "inode": here.inode}
+    place = asdict(here)
     if found is None:
         replaces = known is not None and permission.new_database
         tx.run(
@@ -190,6 +196,8 @@ def establish(
         # A new id only where the place changed: the setting left on must not change it at each start.
         identity = found.id if permission.take_over else secrets.token_bytes(16)
         tx.run(_MOVE, id=identity, **place)
+    elif (known_better := replace(here, machine=here.machine or found.place.machine)) != found.place:
+        tx.run(_MOVE, id=found.id, **asdict(known_better))
     tx.run(_RAISE_EPOCH)
     return _install(tx.row(_READ))
 
@@ -253,7 +261,8 @@ def _refuse_copy(recorded: Place, here: Place, permission: Permission) -> None:
 
 def _differs(recorded: Place, here: Place) -> bool:
     same_machine = not recorded.machine or not here.machine or recorded.machine == here.machine
-    return not same_machine or (recorded.device, recorded.inode) != (here.device, here.inode)
+    same_device = not recorded.device or not here.device or recorded.device == here.device
+    return not (same_machine and same_device and recorded.inode == here.inode)
 
 
 def _install(row: Any) -> Install:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -132,6 +133,64 @@ def test_a_copy_is_refused_before_it_writes_anything(home, tmp_path):
         copy.verify()
 
     assert copy.database.read_bytes() == before
+
+
+def test_on_a_machine_with_a_name_the_volume_may_come_back_with_another_device_number(home, monkeypatch):
+    home.machine = install.machine_id("box")
+    first = home.start()
+    on_device(monkeypatch, 4711)
+
+    assert home.start().id == first.id
+
+    home.machine = "m2"  # a system's own id again
+    with pytest.raises(Conflict, match="last lay on machine named:box"):
+        home.verify()
+
+
+def test_without_a_name_another_device_number_is_another_disk(home, monkeypatch):
+    home.start()
+    on_device(monkeypatch, 4711)
+
+    with pytest.raises(Conflict, match="device 4711"):
+        home.verify()
+
+
+def test_a_copy_is_refused_on_a_machine_with_a_name_too(home, tmp_path):
+    home.machine = install.machine_id("box")
+    home.start()
+    copy = copied(home, tmp_path)
+    copy.machine = home.machine
+
+    with pytest.raises(Conflict, match="copied or moved"):
+        copy.verify()
+
+
+def test_a_machine_that_gets_a_name_is_remembered_by_it(home):
+    home.machine = ""  # a container without an id of its own
+    home.start()
+    home.machine = install.machine_id("box")
+    home.start()
+
+    home.machine = install.machine_id("other")
+    with pytest.raises(Conflict, match="named:box"):
+        home.verify()
+
+
+def test_the_name_of_a_machine_goes_before_the_systems_id():
+    assert install.machine_id("box") == "named:box"
+    assert install.machine_id() != "named:"
+
+
+def on_device(monkeypatch, number: int) -> None:
+    """The file lies where it lay, and its disk has another number since the last start."""
+    real = Path.stat
+
+    def stat(path: Path, **options: bool) -> os.stat_result:
+        found = list(real(path, **options))
+        found[2] = number
+        return os.stat_result(found)
+
+    monkeypatch.setattr(install.Path, "stat", stat)
 
 
 def test_another_machine_is_refused(home):

@@ -58,6 +58,8 @@ def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threadi
     if owned is None:
         return exit_codes.OK
     mark = MarkFile(settings.run_dir / "writer.inprogress", hung_pid=_hung_pid(settings))
+    # It is counted now. In a container each writer has the same number: the next one's death is no hang.
+    hang_file(settings.run_dir, "writer").unlink(missing_ok=True)
     writer = assemble(settings, clock, ids, owned, mark, heart, stopping)
     # What was loaded until here stays: no need to look through it again and again.
     gc.collect()

@@ -38,7 +38,7 @@ def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None
     Raises `NotFound` (vanished), `Conflict` (copied), `SchemaTooNew`, and `StorageStopped` when the disk cannot
     take it now: then nothing is half done, and it can be called again.
     """
-    machine = install.machine_id() if machine is None else machine
+    machine = install.machine_id(settings.machine) if machine is None else machine
     permission = Permission(
         take_over=settings.take_over,
         new_install=settings.new_install,
@@ -70,7 +70,7 @@ def is_readable(settings: Settings, machine: str | None = None) -> bool:
     known = _known(settings)
     if known is None or known != install.marked_install(settings.marker_file):
         return False
-    machine = install.machine_id() if machine is None else machine
+    machine = install.machine_id(settings.machine) if machine is None else machine
     try:
         install.verify(settings.database, settings.marker_file, machine, Permission())
         return is_current(settings.database)
