@@ -30,6 +30,8 @@ MAY: dict[str, frozenset[str]] = {
     "read": frozenset({"read", "metrics"}),
     "capture": frozenset({"capture"}),
     "pool": frozenset({"pool"}),
+    #: Of the one token that stands in a file for a scraper; it is in no table.
+    "metrics": frozenset({"metrics"}),
 }
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -195,8 +197,8 @@ def keep_cookie(response: Response, text: str) -> None:
     )
 
 
-def file_token(read: Callable[[], str]) -> FindToken:
-    """The token of the first start, from its file: lets hooks in while the database cannot be asked."""
+def file_token(read: Callable[[], str], *, principal: str = "owner", scope: str = "admin") -> FindToken:
+    """A token that stands in a file. That of the first start lets hooks in while the database cannot be asked."""
 
     def find(public_id: str) -> TokenRecord | None:
         try:
@@ -205,7 +207,16 @@ def file_token(read: Callable[[], str]) -> FindToken:
             return None
         if own_id != public_id:
             return None
-        return TokenRecord(public_id=own_id, principal="owner", scope="admin", digest=digest)
+        return TokenRecord(public_id=own_id, principal=principal, scope=scope, digest=digest)
+
+    return find
+
+
+def first_of(*finds: FindToken) -> FindToken:
+    """The token that the first of these knows."""
+
+    def find(public_id: str) -> TokenRecord | None:
+        return next((record for one in finds if (record := one(public_id)) is not None), None)
 
     return find
 

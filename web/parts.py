@@ -20,7 +20,7 @@ from memory_core.store.principals import token_by_public_id
 from memory_core.tools import call_tool
 from web import events, readiness
 from web.accesses import Accesses
-from web.auth import Caller, TokenRecord, Tokens, file_token
+from web.auth import Caller, TokenRecord, Tokens, file_token, first_of
 from web.calls import CALLER, CallContext
 from web.catalog import ToolEntry, load_catalog
 from web.gate import Gate
@@ -110,9 +110,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         database=database,
         line=line,
         gate=gate,
-        tokens=Tokens(
-            _find_token(database), clock, file_token(lambda: settings.token_file.read_text(encoding="ascii"))
-        ),
+        tokens=_tokens(settings, clock, database),
         names=names,
         progress=progress,
         probes=Probes(
@@ -167,6 +165,14 @@ def own_version() -> str:
         return package_version("memoryd")
     except PackageNotFoundError:
         return "unpackaged"
+
+
+def _tokens(settings: Settings, clock: Clock, database: Database) -> Tokens:
+    of_metrics = file_token(
+        lambda: settings.metrics_token_file.read_text(encoding="ascii"), principal="metrics", scope="metrics"
+    )
+    of_owner = file_token(lambda: settings.token_file.read_text(encoding="ascii"))
+    return Tokens(first_of(of_metrics, _find_token(database)), clock, of_owner)
 
 
 def _find_token(database: Database) -> Callable[[str], TokenRecord | None]:

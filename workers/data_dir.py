@@ -14,12 +14,14 @@ from pathlib import Path
 
 from memory_core.config import Settings
 from memory_core.domain.token import mint
-from memory_core.errors import Invalid
+from memory_core.errors import Invalid, Unavailable
 
 #: Locks and mmap are not to be trusted there; SQLite's write-ahead log needs both.
 _NETWORK_TYPES = frozenset({"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs"})
 _MOUNTS = Path("/proc/self/mountinfo")
 _FORMAT = 1
+#: The one user of Flower.
+FLOWER_USER = "memoryd"
 _ASIDE = ".new-"
 
 
@@ -39,6 +41,34 @@ def prepare(settings: Settings) -> None:
         _make_inside(directory)
     _create(settings.token_file, mint().text + "\n")
     _create(settings.install_key_file, secrets.token_bytes(32))
+    _make_handout(settings)
+
+
+def require(settings: Settings) -> None:
+    """Look whether this is a data directory that its owner made ready; changes nothing.
+
+    Raises `Unavailable` where it is not (yet), `Invalid` where it is somebody else's or on a network file system.
+    """
+    root = settings.data_dir
+    if not settings.marker_file.is_file() or not settings.install_key_file.is_file():
+        raise Unavailable(
+            f"{root} is no memoryd data directory yet; its writer makes it, start that one first"
+        )
+    _refuse_network(root, settings)
+    _refuse_foreign(root, settings.marker_file)
+    for directory in layout(settings):
+        if directory.is_symlink() or not directory.is_dir():
+            raise Invalid(f"{directory} must be a directory; start the writer, which makes it")
+
+
+def prepare_scratch(settings: Settings) -> None:
+    """Make a directory for the files of processes that work without the data: logs, signs of life, temporary files."""
+    _make_root(settings.data_dir)
+    _refuse_network(settings.data_dir, settings)
+    _refuse_foreign(settings.data_dir, settings.marker_file)
+    _create(settings.marker_file, json.dumps({"memoryd": "scratch directory", "format": _FORMAT}) + "\n")
+    for directory in _own_places(settings):
+        _make_inside(directory)
 
 
 def layout(settings: Settings) -> tuple[Path, ...]:
@@ -49,6 +79,13 @@ def layout(settings: Settings) -> tuple[Path, ...]:
         settings.wiki,
         settings.incoming,
         settings.broker_dir,
+        *_own_places(settings),
+    )
+
+
+def _own_places(settings: Settings) -> tuple[Path, ...]:
+    """What every process tree needs, the data or not."""
+    return (
         settings.run_dir,
         settings.log_dir,
         settings.tmp_dir,
@@ -118,9 +155,7 @@ def _refuse_network(root: Path, settings: Settings) -> None:
 
 
 def _refuse_foreign(root: Path, marker: Path) -> None:
-    status = root.stat()
-    if status.st_uid != os.geteuid():
-        raise Invalid(f"{root} belongs to user {status.st_uid}; memoryd runs as {os.geteuid()}")
+    _refuse_others(root)
     if marker.is_symlink():
         raise Invalid(f"{marker} is a symbolic link; it must be a file that memoryd made")
     if not marker.exists() and _has_content(root):
@@ -128,13 +163,31 @@ def _refuse_foreign(root: Path, marker: Path) -> None:
             f"{root} is not empty and no memoryd data directory (it has no {marker.name}). "
             "Choose an empty or a new directory with --data-dir."
         )
-    if stat.S_IMODE(status.st_mode) != 0o700:
+    if stat.S_IMODE(root.stat().st_mode) != 0o700:
         root.chmod(0o700)
+
+
+def _refuse_others(directory: Path) -> None:
+    owner = directory.stat().st_uid
+    if owner != os.geteuid():
+        raise Invalid(f"{directory} belongs to user {owner}; memoryd runs as {os.geteuid()}")
 
 
 def _has_content(root: Path) -> bool:
     """A fresh file system brings `lost+found`, a start that was killed half a marker; neither is content."""
     return any(entry.name != "lost+found" and not entry.name.startswith(_ASIDE) for entry in root.iterdir())
+
+
+def _make_handout(settings: Settings) -> None:
+    """What processes without the data need. A directory of its own is open to our group: a scraper of metrics, say, runs
+    as somebody else."""
+    directory, is_apart = settings.handout, bool(settings.handout_dir)
+    if is_apart:
+        _make_root(directory)
+        _refuse_others(directory)
+        directory.chmod(0o750)
+    _create(settings.metrics_token_file, mint().text + "\n", mode=0o640 if is_apart else 0o600)
+    _create(settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}\n")
 
 
 def _make_inside(directory: Path) -> None:
@@ -149,8 +202,8 @@ def _make_inside(directory: Path) -> None:
     directory.chmod(0o700)
 
 
-def _create(path: Path, content: str | bytes) -> None:
-    """Make a file with that content unless it is there; whole or absent also after a power cut, 0600."""
+def _create(path: Path, content: str | bytes, mode: int = 0o600) -> None:
+    """Make a file with that content unless it is there; whole or absent also after a power cut."""
     if path.is_symlink():
         raise Invalid(f"{path} is a symbolic link; it must be a file that memoryd made")
     if path.exists():
@@ -160,6 +213,7 @@ def _create(path: Path, content: str | bytes) -> None:
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

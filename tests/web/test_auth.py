@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import uuid
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from memory_core.clock import FakeClock
 from memory_core.domain.token import Token, mint
 from memory_core.errors import StorageStopped
 from tests.web.house import House
-from web.auth import TokenRecord, Tokens
+from web.auth import TokenRecord, Tokens, file_token, first_of
 
 RecordFactory = Callable[..., TokenRecord]
 
@@ -162,6 +163,35 @@ def test_a_token_may_do_what_its_scope_says(
         assert house.client().get(path, headers=bearer).status_code == 200, path
     for path in may_not:
         assert house.client().get(path, headers=bearer).status_code == 403, path
+
+
+def test_the_scrapers_token_reads_metrics_and_nothing_else(house: House) -> None:
+    bearer = {"Authorization": f"Bearer {house.settings.metrics_token_file.read_text().strip()}"}
+    client = house.client()
+
+    assert client.get("/metrics", headers=bearer).status_code == 200
+    for path in ("/api/v1/status", "/api/v1/sessions", "/handoff?session_id=s", "/api/v1/dead"):
+        assert client.get(path, headers=bearer).status_code == 403, path
+
+
+def test_a_token_that_stands_in_a_file_ends_with_it_and_stored_ones_go_on(
+    token: Token, record_factory: RecordFactory, tmp_path: Path
+) -> None:
+    clock, file, scrapers = FakeClock(), tmp_path / "metrics.token", mint()
+    file.write_text(scrapers.text + "\n")
+    of_file = file_token(file.read_text, principal="metrics", scope="metrics")
+    tokens = Tokens(
+        first_of(of_file, lambda name: record_factory() if name == token.public_id else None), clock
+    )
+    found = tokens.caller(scrapers.text)
+    assert found is not None
+    assert (found.principal, found.scope) == ("metrics", "metrics")
+
+    file.unlink()
+    clock.advance(limits.TOKEN_CACHE_SECONDS + 0.01)
+
+    assert tokens.caller(scrapers.text) is None
+    assert tokens.caller(token.text) is not None
 
 
 def test_a_token_that_only_reads_writes_no_page_and_captures_nothing(house: House) -> None:
