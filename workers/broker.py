@@ -65,20 +65,21 @@ def kombu_url(url: str) -> str:
 
 
 def set_up(settings: Settings) -> Endpoint:
-    """Choose the address (the one of the last start where it still can be had) and write the configuration file.
+    """Choose the address and write the configuration file. Call it under the supervisor's lock, before the broker starts."""
+    endpoint = choose(settings)
+    lay_out(settings, endpoint)
+    return endpoint
 
-    Only the supervisor calls it, under its lock and before the broker starts.
-    """
+
+def choose(settings: Settings) -> Endpoint:
+    """The address of the last start where it still can be had, else a new one. Writes nothing."""
     path = str(settings.broker_dir / "valkey.sock")
     last = read_endpoint(settings)
     if len(os.fsencode(path)) <= limits.SOCKET_PATH_MAX_BYTES:
-        endpoint = Endpoint(path=path)
-    elif last is not None and last.port and _is_free(last.port):
-        endpoint = last
-    else:
-        endpoint = Endpoint(port=_free_port(), password=secrets.token_urlsafe(32))
-    lay_out(settings, endpoint)
-    return endpoint
+        return Endpoint(path=path)
+    if last is not None and last.port and _is_free(last.port):
+        return last
+    return Endpoint(port=_free_port(), password=secrets.token_urlsafe(32))
 
 
 def lay_out(settings: Settings, endpoint: Endpoint) -> None:

@@ -59,6 +59,11 @@ RING_SECONDS = 5.0
 #: The supervisor's probes of children that write no heartbeat.
 PROBE_SECONDS = 1.0
 PROBE_TIMEOUT_SECONDS = 0.25
+#: A health check of a container waits so long for an answer.
+HEALTH_TIMEOUT_SECONDS = 3.0
+#: What Flower remembers.
+FLOWER_TASKS_MAX = 5_000
+FLOWER_WORKERS_MAX = 100
 #: What survives of a `sun_path` (108 bytes with its end mark).
 SOCKET_PATH_MAX_BYTES = 107
 # --- logs ---------------------------------------------------------------------------------------

@@ -93,7 +93,11 @@ class RunningTree:
     @property
     def pids(self) -> dict[str, int]:
         """The children by name, as the supervisor last wrote them down."""
-        record = json.loads((self.settings.run_dir / "children.json").read_text())
+        return self.pids_of()
+
+    def pids_of(self, *only: str) -> dict[str, int]:
+        """The children of a supervisor that runs these rows only."""
+        record = json.loads((self.settings.run_dir / f"{'-'.join(('children', *only))}.json").read_text())
         return {entry["name"]: entry["pid"] for entry in record["children"]}
 
     def wait_ready(self, seconds: float = 30.0) -> dict[str, object]:

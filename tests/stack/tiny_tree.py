@@ -21,6 +21,7 @@ def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> 
     modes = dict(pair.split("=") for pair in os.environ.get("MODES", "").split(",") if pair)
     real = {"broker", *os.environ.get("REAL", "").split(",")}
     made = [row for row in table(settings, endpoint, clock) if row.name in real]
+    listens = ((settings.host, settings.port), (settings.host, settings.effective_probe_port))
     for name, needs, rank in (("writer", ("broker",), 2), ("web", ("writer",), 0), ("beat", ("writer",), 1)):
         if name in real:
             continue
@@ -29,6 +30,7 @@ def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> 
                 name=name,
                 argv=("-m", "tests.stack.tiny_child", name, modes.get(name, "")),
                 probe=by_heartbeat(settings.run_dir, name),
+                listens=listens if name == "web" else (),
                 depends_on=needs,
                 hang_seconds=1.0,
                 stop_rank=rank,

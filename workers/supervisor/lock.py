@@ -1,4 +1,4 @@
-"""One supervisor per data directory, and no leftovers of the one before it."""
+"""One supervisor for each process of a data directory, and no leftovers of the one before it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,29 +22,53 @@ _GONE_SECONDS = 5.0
 
 
 class TreeLock:
-    """Held for life: the kernel releases it at any kind of death."""
+    """One lock per row of the table, held for life: the kernel releases them at any kind of death.
 
-    def __init__(self, run_dir: Path) -> None:
+    Several supervisors may share a data directory, in containers for example, as long as no row is run twice.
+    """
+
+    def __init__(self, run_dir: Path, rows: Sequence[str]) -> None:
         """Raises `NotAlone` with the holder's pid and command."""
-        self._descriptor = os.open(
-            run_dir / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
-        )
+        self._descriptors: list[int] = []
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = _read(self._descriptor)
-            os.close(self._descriptor)
-            raise NotAlone(
-                f"memoryd already runs on {run_dir.parent}: process {holder.get('pid', 'unknown')}, "
-                f"started as: {holder.get('command', 'unknown')}"
-            ) from error
-        record = json.dumps({"pid": os.getpid(), "command": " ".join(sys.orig_argv)}).encode()
-        # First the new bytes, then the end: a full disk must not leave the file empty.
-        os.pwrite(self._descriptor, record, 0)
-        os.ftruncate(self._descriptor, len(record))
+            for row in rows:
+                self._descriptors.append(_locked(run_dir, row))
+        except NotAlone:
+            self.release()
+            raise
 
     def release(self) -> None:
-        os.close(self._descriptor)
+        while self._descriptors:
+            os.close(self._descriptors.pop())
+
+
+def _locked(run_dir: Path, row: str) -> int:
+    descriptor = os.open(
+        run_dir / f"supervisor-{row}.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600
+    )
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        holder = _read(descriptor)
+        os.close(descriptor)
+        raise NotAlone(_held(run_dir.parent, row, holder)) from error
+    record = json.dumps(
+        {"pid": os.getpid(), "host": os.uname().nodename, "command": " ".join(sys.orig_argv)}
+    ).encode()
+    # First the new bytes, then the end: a full disk must not leave the file empty.
+    os.pwrite(descriptor, record, 0)
+    os.ftruncate(descriptor, len(record))
+    return descriptor
+
+
+def _held(data_dir: Path, row: str, holder: Mapping[str, object]) -> str:
+    host = holder.get("host")
+    # In another container the number means nothing here; the name of the host is the container's id.
+    where = f" on host {host}" if host not in (None, os.uname().nodename) else ""
+    return (
+        f"memoryd already runs on {data_dir} (its {row}): process {holder.get('pid', 'unknown')}{where}, "
+        f"started as: {holder.get('command', 'unknown')}"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +81,11 @@ class Entry:
 
 
 class Roster:
-    """`run/children.json`: who runs. For the next start, and for people."""
+    """`run/children.json`: who runs. For the next start, and for people. A supervisor of some rows only has its own
+    file, `children-<row>….json`."""
 
-    def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir / "children.json"
+    def __init__(self, run_dir: Path, only: Sequence[str] = ()) -> None:
+        self._path = run_dir / f"{'-'.join(('children', *only))}.json"
 
     def write(self, pids: Sequence[tuple[str, int]]) -> None:
         """Replace it. Never raises: on a full disk the tether still holds."""

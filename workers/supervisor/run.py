@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import logging
 import os
@@ -19,7 +20,7 @@ from workers import broker, data_dir, exit_codes, logs
 from workers.supervisor.child import Child
 from workers.supervisor.lock import Roster, TreeLock, end_leftovers
 from workers.supervisor.spec import ChildSpec
-from workers.supervisor.table import table
+from workers.supervisor.table import some_of, table
 from workers.supervisor.tree import Tree
 from workers.supervisor.wake import Wake
 
@@ -37,44 +38,66 @@ Rows = Callable[[Settings, broker.Endpoint | None, Clock], Sequence[ChildSpec]]
 
 
 def main(arguments: Sequence[str], rows: Rows = table) -> int:
-    """Run until stopped; the exit code as `exit_codes` lists them. `--json` announces in JSON."""
+    """Run until stopped; the exit code as `exit_codes` lists them.
+
+    `--json` announces in JSON. `--only NAME[,NAME…]` runs these rows of the table and leaves the others to other supervisors
+    of the same data directory.
+    """
     os.umask(0o077)
     # This process imports before `environment` reaches it.
     sys.dont_write_bytecode = True
+    told = _parser().parse_args(arguments)
+    only = tuple(name for names in told.only for name in names.split(",") if name)
     try:
-        return _run(config.load(), SystemClock(), rows, as_json="--json" in arguments)
+        settings = config.load({"flower": True} if "flower" in only else None)
+        return _run(settings, SystemClock(), rows, only, as_json=told.json)
     except CoreError as error:
         sys.stderr.write(f"memoryd: {error}\n")
         return next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.CRASHED)
 
 
-def _run(settings: Settings, clock: Clock, rows: Rows, *, as_json: bool) -> int:
-    data_dir.prepare(settings)
-    lock = TreeLock(settings.run_dir)
-    logs.configure(settings, "supervisor")
-    roster = Roster(settings.run_dir)
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers.supervisor", description=main.__doc__)
+    parser.add_argument("--json", action="store_true", help="announce readiness as one line of JSON")
+    parser.add_argument(
+        "--only", metavar="NAME[,NAME…]", action="append", default=[], help="run these rows only"
+    )
+    return parser
+
+
+def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, as_json: bool) -> int:
+    is_embedded = not settings.broker_url and (not only or "broker" in only)
+    endpoint = broker.choose(settings) if is_embedded else None
+    specs = some_of(rows(settings, endpoint, clock), only)
+    _ready_directory(settings, specs)
+    names = [spec.name for spec in specs]
+    lock = TreeLock(settings.run_dir, names)
+    logs.configure(settings, "-".join(("supervisor", *only)))
+    roster = Roster(settings.run_dir, only)
     end_leftovers(roster.read(), settings.data_dir, clock)
-    for port in (settings.port, settings.effective_probe_port):
-        _require_free(settings.host, port)
+    for spec in specs:
+        for host, port in spec.listens:
+            _require_free(host, port)
     environ = data_dir.environment(settings, _absolute_path(os.environ))
-    endpoint = None if settings.broker_url else broker.set_up(settings)
-    if endpoint is None:
+    if endpoint is not None:
+        broker.lay_out(settings, endpoint)
+    elif settings.broker_url and any(spec.access == "owns" for spec in specs):
         _check_broker(environ)
     children = [
         Child(spec, clock=clock, run_dir=settings.run_dir, environ=environ, cwd=settings.tmp_dir)
-        for spec in rows(settings, endpoint, clock)
+        for spec in specs
     ]
 
     def write_roster(alive: Sequence[Child]) -> None:
         roster.write([(child.spec.name, child.pid) for child in alive if child.pid is not None])
 
-    _say(f"starting with {settings.data_dir}")
+    _say(f"starting {', '.join(only) + ' ' if only else ''}with {settings.data_dir}")
     tree = Tree(
         children,
         clock=clock,
         wake=Wake(),
         on_change=write_roster,
-        on_ready=lambda: _announce(settings, as_json=as_json),
+        on_ready=lambda: _announce(settings, names, is_whole=not only, as_json=as_json),
         on_stop=lambda: _say("stopping; what was accepted is kept (once more ends it at once)"),
     )
     code = tree.run()
@@ -82,30 +105,47 @@ def _run(settings: Settings, clock: Clock, rows: Rows, *, as_json: bool) -> int:
     return code
 
 
+def _ready_directory(settings: Settings, specs: Sequence[ChildSpec]) -> None:
+    accesses = {spec.access for spec in specs}
+    if "owns" in accesses:
+        data_dir.prepare(settings)
+    elif "opens" in accesses:
+        data_dir.require(settings)
+    else:
+        data_dir.prepare_scratch(settings)
+
+
 def _say(text: str) -> None:
     sys.stderr.write(f"memoryd: {text}\n")
     sys.stderr.flush()
 
 
-def _announce(settings: Settings, *, as_json: bool) -> None:
+def _announce(settings: Settings, names: Sequence[str], *, is_whole: bool, as_json: bool) -> None:
     """Tell on stdout that everything answers, and what to do next."""
     logger.info("ready", extra={"action": "tree_ready", "url": settings.url})
+    flower = f"http://{settings.flower_host}:{settings.effective_flower_port}" if "flower" in names else ""
     if as_json:
         record = {
             "ready": True,
             "pid": os.getpid(),
+            "processes": list(names),
             "data_dir": str(settings.data_dir),
             "url": settings.url,
             "probe_url": f"http://{settings.host}:{settings.effective_probe_port}",
             "token_file": str(settings.token_file),
+            "flower_url": flower,
         }
         sys.stdout.write(json.dumps(record) + "\n")
+    elif not is_whole:
+        sys.stdout.write(f"memoryd: ready: {', '.join(names)}\n")
     else:
+        page = f"  flower {flower} (user and password in {settings.flower_auth_file})\n" if flower else ""
         sys.stdout.write(
             f"memoryd is ready (stop it with Ctrl-C)\n"
             f"  data   {settings.data_dir}\n"
             f"  url    {settings.url}\n"
             f"  token  in {settings.token_file}\n"
+            f"{page}"
             f"  next   in another terminal: {_reach(settings)}memoryd demo, then memoryd install-hooks claude-code --apply\n"
         )
     sys.stdout.flush()
@@ -133,7 +173,7 @@ def _require_free(host: str, port: int) -> None:
             listener.bind((host, port))
         except OSError as error:
             raise Unavailable(
-                f"port {port} on {host} cannot be had ({error.strerror}); choose another one with --port or --probe-port"
+                f"port {port} on {host} cannot be had ({error.strerror}); choose another one with --port, --probe-port or --flower-port"
             ) from error
 
 

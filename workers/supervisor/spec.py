@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from memory_core import limits
 from memory_core.clock import Clock
@@ -24,6 +25,11 @@ class Sign:
 Probe = Callable[[int], Sign | None]
 
 
+#: What the data directory is to a child: it makes and keeps it, it works in one that its owner made, or it needs no more
+#: than a directory for its own files.
+Access = Literal["owns", "opens", "none"]
+
+
 @dataclass(frozen=True, kw_only=True)
 class ChildSpec:
     """One row of the supervisor's table."""
@@ -32,6 +38,9 @@ class ChildSpec:
     #: `("-m", module, …)` or `(program, …)`.
     argv: tuple[str, ...]
     probe: Probe
+    access: Access = "opens"
+    #: Addresses that it listens on; they must be free before anything is started.
+    listens: tuple[tuple[str, int], ...] = ()
     #: Called before each start; what it cannot do (`OSError`) is logged, and the child started all the same.
     before_start: Callable[[], None] | None = None
     #: Least time between two probes, seconds.
