@@ -58,6 +58,13 @@ Exit codes:
     default=None,
     help="Begin with an empty database where the old one is lost; then run: memoryd reindex.",
 )
+@click.option(
+    "--flower",
+    is_flag=True,
+    default=None,
+    help="Show tasks and workers in Flower, on a loopback port of its own behind a password.",
+)
+@click.option("--flower-port", type=click.IntRange(1, 65_535), help="Port of Flower. [default: port + 2]")
 @click.option("--json", "as_json", is_flag=True, help="Announce readiness as one line of JSON.")
 def command(
     data_dir: Path | None,
@@ -68,6 +75,8 @@ def command(
     take_over: bool | None,
     new_install: bool | None,
     new_database: bool | None,
+    flower: bool | None,
+    flower_port: int | None,
     as_json: bool,
 ) -> None:
     """Start the server: broker, writer, gate, pool worker and beat, under one supervisor.
@@ -84,6 +93,9 @@ def command(
             err=True,
         )
         sys.exit(_NOT_INSTALLED)
+    if flower and importlib.util.find_spec("flower") is None:
+        click.echo("memoryd: Flower is not installed; run: pip install 'memoryd[flower]'", err=True)
+        sys.exit(_NOT_INSTALLED)
     overrides = {
         "data_dir": data_dir,
         "port": port,
@@ -93,6 +105,8 @@ def command(
         "take_over": take_over,
         "new_install": new_install,
         "new_database": new_database,
+        "flower": flower,
+        "flower_port": flower_port,
     }
     try:
         settings = config.load(overrides)
