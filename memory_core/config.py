@@ -136,6 +136,11 @@ class Settings:
         return self.data_dir / "tmp"
 
     @property
+    def cache_dir(self) -> Path:
+        """What can be made again; also `XDG_CACHE_HOME` of every child."""
+        return self.tmp_dir / "home" / "cache"
+
+    @property
     def token_file(self) -> Path:
         return self.data_dir / "token"
 

@@ -90,7 +90,7 @@ def _own_places(settings: Settings) -> tuple[Path, ...]:
         settings.log_dir,
         settings.tmp_dir,
         _home(settings),
-        _home(settings) / "cache",
+        settings.cache_dir,
     )
 
 
@@ -105,7 +105,7 @@ def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, s
         "TEMP": temporary,
         "SQLITE_TMPDIR": temporary,
         "HOME": home,
-        "XDG_CACHE_HOME": str(_home(settings) / "cache"),
+        "XDG_CACHE_HOME": str(settings.cache_dir),
         "XDG_CONFIG_HOME": home,
         "XDG_DATA_HOME": home,
         "XDG_STATE_HOME": home,

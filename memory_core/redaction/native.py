@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import sys
 from pathlib import Path
 
 from memory_core.redaction.scan import Finding
 
+#: Where an installation may keep compiled rules, so that no new data directory compiles them again.
+INSTALLED_RULES = Path(sys.prefix) / "cache" / "redaction-rules"
 _NOT_KIND = re.compile(r"[^a-z0-9]+")
 
 
@@ -19,6 +24,7 @@ class NativeScanner:
 
         if cache_dir is not None:
             cache_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _seed(cache_dir)
         rules = Rules(cache=cache_dir is not None, cache_dir=cache_dir)
         self._scanner = Scanner(rules, base64=True)
         self._kinds: dict[str, str] = {}
@@ -40,3 +46,18 @@ class NativeScanner:
             kind = _NOT_KIND.sub("_", parts[-1].rsplit("/", 1)[-1].lower()).strip("_")[:40] or "secret"
             self._kinds[rule_id] = kind
         return kind
+
+
+def _seed(cache_dir: Path) -> None:
+    """Take over compiled rules of the installation; the scanner looks itself whether they are those that it needs."""
+    for file in INSTALLED_RULES.glob("*.vscdb"):
+        target = cache_dir / file.name
+        if cache_dir == INSTALLED_RULES or target.exists():
+            continue
+        aside = cache_dir / f".{file.name}.{os.getpid()}"
+        try:
+            shutil.copyfile(file, aside)
+            aside.replace(target)
+        except OSError:
+            # Compiling them anew takes seconds and needs the same disk; it says what is wrong with it.
+            aside.unlink(missing_ok=True)

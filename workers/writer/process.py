@@ -218,7 +218,7 @@ def _late_redactor(settings: Settings) -> Callable[[str], str]:
         if not made:
             from memory_core.redaction.server import Redactor
 
-            redactor = Redactor(settings.install_key_file.read_bytes(), settings.tmp_dir / "home" / "cache")
+            redactor = Redactor(settings.install_key_file.read_bytes(), settings.cache_dir)
             made.append(lambda value: redactor.redact_text(value).text)
         return made[0](text)
 
