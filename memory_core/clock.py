@@ -56,6 +56,10 @@ class FakeClock:
         self._now_us += round(seconds * MICROSECONDS)
         self._monotonic += seconds
 
+    def set_wall(self, seconds: float) -> None:
+        """Somebody sets the wall clock, that much ahead (or back)."""
+        self._now_us += round(seconds * MICROSECONDS)
+
 
 def rfc3339(us: int) -> str:
     """`us` (UTC microseconds) as RFC 3339 text with a `Z`, whole seconds when there is no fraction."""

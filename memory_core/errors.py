@@ -31,6 +31,12 @@ class Conflict(CoreError):
     code = "conflict"
 
 
+class StaleLease(Conflict):
+    """The job is no longer that of this claim: stop, and forget the result."""
+
+    code = "stale_lease"
+
+
 class Forbidden(CoreError):
     """This token may not do that."""
 

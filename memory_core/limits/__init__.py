@@ -8,6 +8,7 @@ from __future__ import annotations
 from memory_core.limits.sizes import *  # isort: skip
 from memory_core.limits.capture import *
 from memory_core.limits.client import *
+from memory_core.limits.jobs import *
 from memory_core.limits.models import *
 from memory_core.limits.serving import *
 from memory_core.limits.wiki import *
