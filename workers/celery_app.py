@@ -11,10 +11,11 @@ from celery import Celery
 
 from memory_core import limits
 from memory_core.config import Settings
+from memory_core.domain import job
 from workers.broker import broker_url, kombu_url
 
 WRITER: Final = "writer"
-POOL_QUEUES: Final = ("compaction", "distillation", "lint", "forget", "embeddings")
+POOL_QUEUES: Final = job.QUEUES
 QUEUES: Final = (WRITER, *POOL_QUEUES)
 
 DRAIN_TASK: Final = "writer.drain"

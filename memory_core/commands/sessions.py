@@ -81,17 +81,17 @@ def refinalise_due(tx: Transaction, limit: int = 1) -> int:
     return len(due)
 
 
-def end_idle(tx: Transaction, limit: int = 1) -> int:
-    """End sessions that were silent for two hours (their client died, or has no end event); how many."""
-    before = tx.now - limits.SESSION_IDLE_SECONDS * MICROSECONDS
-    idle = sessions.idle(tx, before, limit)
-    for session_id in idle:
-        session = sessions.one(tx, session_id)
-        if session is not None:
-            sessions.end(tx, session_id, ended_at=session["last_event_at"], reason="idle")
-            handoffs.release(tx, session_id)
-            finalise(tx, session_id)
-    return len(idle)
+def end_if_idle(tx: Transaction, session_id: bytes) -> bool:
+    """End a session if it was silent for two hours (its client died, or has no end event); whether it was."""
+    session = sessions.one(tx, session_id)
+    if session is None or session["ended_at"] is not None:
+        return False
+    if session["last_event_at"] > tx.now - limits.SESSION_IDLE_SECONDS * MICROSECONDS:
+        return False
+    sessions.end(tx, session_id, ended_at=session["last_event_at"], reason="idle")
+    handoffs.release(tx, session_id)
+    finalise(tx, session_id)
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)

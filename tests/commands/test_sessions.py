@@ -12,7 +12,7 @@ from memory_core import limits
 from memory_core.commands.capture import RecordObservation
 from memory_core.commands.handoffs import OfferHandoff, release_expired_offers
 from memory_core.commands.pages import DeletePage, WritePage
-from memory_core.commands.sessions import end_idle, refinalise_due
+from memory_core.commands.sessions import end_if_idle, refinalise_due
 from memory_core.domain.capture import capped
 from memory_core.domain.event import EventKind, HookEvent, Outcome, ToolCall
 from memory_core.ids import session_id_from
@@ -268,11 +268,13 @@ def test_a_session_that_moved_out_of_a_home_leaves_its_page_where_it_worked(stor
 def test_a_session_without_an_end_is_ended_after_two_hours_of_silence(store: Store):
     record(store, *WORK)
     store.clock.advance(limits.SESSION_IDLE_SECONDS - 1)
+    session_id = session_id_from(event().session_key)
     with store.transaction() as tx:
-        assert end_idle(tx, 10) == 0
+        assert not end_if_idle(tx, session_id)
     store.clock.advance(2)
     with store.transaction() as tx:
-        assert end_idle(tx, 10) == 1
+        assert end_if_idle(tx, session_id)
+        assert not end_if_idle(tx, session_id)
 
     assert len(pages(store)) == len(handoffs(store)) == 1
     record(store, event(body="back from lunch"))

@@ -53,6 +53,7 @@ def main() -> int:
 
 def _write(settings: Settings, clock: Clock, heart: Heartbeat, stopping: threading.Event) -> int:
     bootstrap.load_commands()
+    bootstrap.load_jobs()
     ids = IdSource(clock)
     owned = _acquire(settings, clock, ids, heart, stopping)
     if owned is None:

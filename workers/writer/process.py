@@ -7,13 +7,13 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from memory_core import limits
+from memory_core import job_kind, limits
 from memory_core.clock import Clock
 from memory_core.commands.finding import Finder
 from memory_core.commands.handoffs import release_expired_offers
 from memory_core.commands.lost_writes import NOTHING_LOST
 from memory_core.commands.rendering import render_due
-from memory_core.commands.sessions import end_idle, refinalise_due
+from memory_core.commands.sessions import refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
 from memory_core.store.database import Database
@@ -31,6 +31,7 @@ from workers.queue.disk import DiskGauge
 from workers.queue.incoming import Incoming
 from workers.queue.keys import Keys
 from workers.queue.reader import StreamReader
+from workers.writer import jobs
 from workers.writer.celery_worker import Consumer
 from workers.writer.clean_stop import was_clean
 from workers.writer.duties import Duties, Duty
@@ -114,7 +115,11 @@ def assemble(
         engine=engine,
         queue=queue,
         room=Room(owned.connection, _ballast(settings, disk)),
-        duties=Duties(engine, clock, (*DUTIES, _books_of(history))),
+        duties=Duties(
+            engine,
+            clock,
+            (*DUTIES, _books_of(history), *jobs.duties(job_kind.schedules(settings), clock)),
+        ),
         files=WikiFiles(
             engine,
             Installer(settings.wiki),
@@ -151,11 +156,6 @@ DUTIES = (
     Duty(
         name="refinalise_sessions",
         work=lambda tx: refinalise_due(tx, limits.DUTY_SESSIONS),
-        every_seconds=limits.DUTY_SECONDS,
-    ),
-    Duty(
-        name="end_idle_sessions",
-        work=lambda tx: end_idle(tx, limits.DUTY_SESSIONS),
         every_seconds=limits.DUTY_SECONDS,
     ),
     Duty(

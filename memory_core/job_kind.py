@@ -1,0 +1,186 @@
+"""What a kind of job is, which there are, and how a job of one comes to be.
+
+A kind is one file in `memory_core/jobs` with three functions: `prepare` reads, `compute` works without the database,
+`apply` writes. They run in three processes; what goes between them is JSON of two frozen dataclasses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from memory_core import config, limits
+from memory_core.config import Settings
+from memory_core.domain import schedule
+from memory_core.domain.command import Refusal
+from memory_core.domain.job import QUEUES, Again, Done, Job, Later
+from memory_core.domain.schedule import Schedule
+from memory_core.errors import Invalid
+from memory_core.registry import Registry
+from memory_core.store import jobs
+from memory_core.store.transaction import Reading, Transaction
+
+
+class Tools(Protocol):
+    """What `compute` is given. Everything here may be called from its thread only."""
+
+    @property
+    def data(self) -> Settings | None:
+        """The settings of the data directory; None unless the kind is `on_data_host`."""
+        ...
+
+    @property
+    def model(self) -> Any:
+        """The language model, under its budget; None where no provider is configured."""
+        ...
+
+    def cancelled(self) -> bool:
+        """Whether to stop: ask before each long step. Does not block."""
+        ...
+
+    def progress(self, text: str) -> None:
+        """Say how far it is, in a few words without any stored text. Does not block."""
+        ...
+
+
+#: What `apply` did: everything; a slice, and where to go on; nothing yet; or why the output is not taken. A refusal and a
+#: `Later` are decided before the first write.
+Applied = Done | Again | Later | Refusal
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobKind:
+    """A registered kind. `input` and `output` are the types that go between its functions."""
+
+    name: str
+    queue: str
+    input: type[Any]
+    output: type[Any]
+    #: Web process: at most 5 s of reading, at most 4 MiB compressed. Never raises because there is much: it takes a part.
+    prepare: Callable[[Reading, Job], Any]
+    #: Pool: may take `run_seconds`; has neither database nor stream.
+    compute: Callable[[Any, Tools], Any]
+    #: Writer: at most 50 ms; looks whether what the output was made of still holds.
+    apply: Callable[[Any, Job, Transaction], Applied]
+    #: Unless the configuration says otherwise; empty: only what happens makes such a job.
+    schedule: str = ""
+    per: Literal["install", "project"] = "install"
+    run_seconds: float = limits.JOB_RUN_SECONDS
+    #: So quick that it runs in the worker's own thread and not in a child that can be killed.
+    is_inline: bool = False
+    #: Reads the data directory.
+    on_data_host: bool = False
+    uses_model: bool = False
+
+    def __post_init__(self) -> None:
+        if self.queue not in QUEUES:
+            raise ValueError(f"{self.name}: there is no queue {self.queue!r}")
+
+    def read_input(self, text: bytes | Any) -> Any:
+        """An input as it was sent (JSON bytes, or already parsed). Raises `Invalid`."""
+        return _read(text, self.input, f"an input of {self.name}")
+
+    def read_output(self, text: bytes | Any) -> Any:
+        """An output as it was sent. Raises `Invalid`."""
+        return _read(text, self.output, f"an output of {self.name}")
+
+
+kinds: Registry[JobKind] = Registry("job kind")
+
+
+def register(kind: JobKind) -> JobKind:
+    """Make a kind known under its name, which is that of its file."""
+    return kinds.add(kind.name)(kind)
+
+
+def enqueue(
+    tx: Transaction,
+    name: str,
+    *,
+    source_digest: bytes,
+    project_id: bytes | None = None,
+    subject: str = "",
+) -> tuple[bytes, bool]:
+    """A job of that kind, in the transaction of the fact that it is about: its id, and whether it is new.
+
+    Where there is a job of the same kind, project, subject and source already, in whatever state, it is that one. It belongs to the
+    principal at hand. `NotFound` for an unknown kind, `Invalid` for a subject that is too long.
+    """
+    kind = kinds.get(name)
+    if len(subject) > limits.JOB_SUBJECT_MAX_CHARS:
+        raise Invalid(f"a job's subject has at most {limits.JOB_SUBJECT_MAX_CHARS} characters")
+    job = Job(
+        id=tx.new_id(),
+        kind=kind.name,
+        queue=kind.queue,
+        project_id=project_id,
+        subject=subject,
+        source_digest=source_digest,
+        on_data_host=kind.on_data_host,
+        principal=tx.principal,
+        token_scope=tx.token_scope,
+        created_at=tx.now,
+        updated_at=tx.now,
+    )
+    return jobs.add(tx, job)
+
+
+def digest_of(*parts: str | bytes) -> bytes:
+    """SHA-256 of parts, each with its length before it: a source digest."""
+    digest = hashlib.sha256()
+    for part in parts:
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
+        digest.update(b"%d:" % len(data))
+        digest.update(data)
+    return digest.digest()
+
+
+def schedules(settings: Settings, environ: Mapping[str, str] | None = None) -> dict[str, Schedule | None]:
+    """The schedule of every kind that has one by itself or by the configuration; None where it is switched off.
+
+    Raises `Invalid` that names the key of `[schedules]`.
+    """
+    told = config.section(settings, "schedules", environ)
+    zone = told.pop("timezone", "UTC")
+    with _naming("timezone"):
+        zone = schedule.check_timezone(_text(zone))
+    for name in told:
+        if name not in kinds:
+            raise Invalid(
+                f"[schedules] {name}: there is no such job kind; there are: {', '.join(kinds.names())}"
+            )
+    wanted = {name: kind.schedule for name, kind in kinds if kind.schedule} | told
+    found: dict[str, Schedule | None] = {}
+    for name, text in sorted(wanted.items()):
+        with _naming(name):
+            found[name] = schedule.parse(_text(text), zone)
+    return found
+
+
+@contextmanager
+def _naming(key: str) -> Generator[None]:
+    """Puts the key before what is wrong with its value."""
+    try:
+        yield
+    except Invalid as error:
+        raise Invalid(f"[schedules] {key}: {error}") from None
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise Invalid("write it as text in quotes")
+    return value
+
+
+def _read(text: bytes | Any, wanted: type[Any], what: str) -> Any:
+    try:
+        if isinstance(text, bytes):
+            return msgspec.json.decode(text, type=wanted)
+        return msgspec.convert(text, type=wanted)
+    except msgspec.MsgspecError as error:
+        raise Invalid(f"{what} cannot be read: {error}") from error
