@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from memory_core import errors
-from memory_core.errors import CoreError, Unavailable
+from memory_core.errors import CoreError, StaleLease, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +63,11 @@ def json_answer(value: Any, status: int = 200, headers: Mapping[str, str] | None
     return response
 
 
+def submitted(answer: Mapping[str, Any]) -> Response:
+    """What a command that was waited for answered; 202 where the wait was over first."""
+    return json_answer(answer, 202 if answer.get("status") == "pending" else 200)
+
+
 def error_answer(error: CoreError) -> Response:
     """The answer that stands for an error of ours. What is unexpected is logged and not told."""
     status = status_of(error)
@@ -72,7 +77,9 @@ def error_answer(error: CoreError) -> Response:
     body: dict[str, Any] = {"error": message, "code": error.code}
     if status == 504:
         body["outcome"] = "unknown"
-    if status in _ADVICE:
+    if isinstance(error, StaleLease):
+        body["advice"] = "Stop, and forget the result: somebody else has this job, or it has ended."
+    elif status in _ADVICE:
         body["advice"] = _ADVICE[status]
     return json_answer(body, status, _retry_after(error, status))
 

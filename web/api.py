@@ -12,12 +12,10 @@ from memory_core.clock import rfc3339
 from memory_core.commands.letters import DiscardDeadLetter, RetryDeadLetter
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
-from memory_core.recall.scope import Asker, project_for
 from memory_core.store import command_ids, handoffs, letters, sessions
-from memory_core.store.database import Snapshot
 from memory_core.store.letters import Letter
 from web import lists
-from web.answers import json_answer
+from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CALLER, CallContext
@@ -36,7 +34,7 @@ def blueprint(parts: Parts) -> Blueprint:
         if not isinstance(arguments, dict):
             raise Invalid("a tool's arguments are one JSON object")
         answer = parts.call(name, arguments, {**request.environ, CALLER: current()})
-        return json_answer(answer, 202 if answer.get("status") == "pending" else 200)
+        return submitted(answer)
 
     @routes.get("/status")
     @needs("read")
@@ -50,7 +48,7 @@ def blueprint(parts: Parts) -> Blueprint:
         with parts.database.snapshot() as reading:
             rows = sessions.listed(
                 reading,
-                project_id=_project(reading),
+                project_id=lists.project(reading),
                 owner=current().principal,
                 is_open=None if state is None else state == "open",
                 before=lists.number("before"),
@@ -67,7 +65,7 @@ def blueprint(parts: Parts) -> Blueprint:
         with parts.database.snapshot() as reading:
             rows = handoffs.listed(
                 reading,
-                project_id=_project(reading),
+                project_id=lists.project(reading),
                 state=state,
                 owner=current().principal,
                 before=lists.number("before"),
@@ -121,22 +119,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
 
 def _context(parts: Parts) -> CallContext:
-    return CallContext(
-        gate=parts.gate,
-        database=parts.database,
-        vitals=parts.vitals,
-        accesses=parts.accesses,
-        caller=current(),
-        environ=request.environ,
-    )
-
-
-def _project(reading: Snapshot) -> bytes | None:
-    """The project that the query names; None where it names none: then all are meant."""
-    workspace, project = lists.given("workspace"), lists.given("project")
-    if workspace is None and project is None:
-        return None
-    return project_for(reading, Asker(principal=current().principal), workspace, project).id
+    return parts.context(current(), request.environ)
 
 
 def _command_state(text: str, row: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -8,7 +8,22 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
-from web import answers, api, api_search, api_wiki, auth, handoff, history, hooks, mcp, metrics, ui, wiki
+from web import (
+    answers,
+    api,
+    api_jobs,
+    api_search,
+    api_wiki,
+    auth,
+    handoff,
+    history,
+    hooks,
+    mcp,
+    metrics,
+    pool,
+    ui,
+    wiki,
+)
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
@@ -48,6 +63,8 @@ def _blueprints(parts: Parts) -> list[Any]:
         api_wiki.blueprint(parts),
         api_search.blueprint(parts),
         history.blueprint(parts),
+        api_jobs.blueprint(parts),
+        pool.blueprint(parts),
         mcp.blueprint(mount),
         ui.blueprint(parts),
         metrics.blueprint(parts.settings, parts.meters, parts.line),

@@ -14,7 +14,7 @@ from memory_core.clock import MICROSECONDS, Clock
 from memory_core.commands import encode, kind_of
 from memory_core.domain import recalled
 from memory_core.domain.command import Envelope
-from memory_core.errors import Conflict, CoreError, Forbidden, Invalid, NotFound
+from memory_core.errors import Conflict, CoreError, Forbidden, Invalid, NotFound, StaleLease
 from memory_core.ids import IdSource, id_text
 from memory_core.store import command_ids
 from memory_core.store.database import Database
@@ -25,7 +25,9 @@ from web.meters import Meters
 from workers.queue.admission import Admission
 from workers.queue.replies import Waiter
 
-_ERRORS: dict[str, type[CoreError]] = {kind.code: kind for kind in (Invalid, NotFound, Conflict, Forbidden)}
+_ERRORS: dict[str, type[CoreError]] = {
+    kind.code: kind for kind in (Invalid, NotFound, Conflict, Forbidden, StaleLease)
+}
 
 
 class Appends(Protocol):

@@ -18,7 +18,7 @@ from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
 from memory_core.store import git_batches
 from memory_core.store.database import Snapshot
-from web.answers import json_answer
+from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CallContext
@@ -50,7 +50,7 @@ def blueprint(parts: Parts) -> Blueprint:
     @needs("write")
     def _commit() -> Response:
         message = _texts("message").get("message", "")
-        return _answered(_context(parts).submit(MakeCheckpoint(message=message)))
+        return submitted(_context(parts).submit(MakeCheckpoint(message=message)))
 
     @routes.get("/pages/restore")
     @needs("read")
@@ -73,7 +73,7 @@ def blueprint(parts: Parts) -> Blueprint:
     def _restore() -> Response:
         given = _texts("workspace", "project", "path", "from", "base_version")
         project, path, state = _state(given)
-        return _answered(
+        return submitted(
             _context(parts).submit(
                 RestorePage(
                     workspace=project.workspace,
@@ -104,18 +104,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
 
 def _context(parts: Parts) -> CallContext:
-    return CallContext(
-        gate=parts.gate,
-        database=parts.database,
-        vitals=parts.vitals,
-        accesses=parts.accesses,
-        caller=current(),
-        environ=request.environ,
-    )
-
-
-def _answered(answer: Mapping[str, Any]) -> Response:
-    return json_answer(answer, 202 if answer.get("status") == "pending" else 200)
+    return parts.context(current(), request.environ)
 
 
 def _texts(*names: str) -> dict[str, str]:

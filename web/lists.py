@@ -10,7 +10,10 @@ from flask import Response, request
 
 from memory_core import limits
 from memory_core.errors import Invalid
+from memory_core.recall.scope import Asker, project_for
+from memory_core.store.database import Snapshot
 from web.answers import json_answer
+from web.auth import current
 
 
 def given(name: str) -> str | None:
@@ -36,6 +39,14 @@ def number(name: str) -> int | None:
     if not (text.isascii() and text.isdigit() and len(text) < 19):
         raise Invalid(f"{name} is a whole number")
     return int(text)
+
+
+def project(reading: Snapshot) -> bytes | None:
+    """The project that the query names; None where it names none: then all are meant."""
+    workspace, name = given("workspace"), given("project")
+    if workspace is None and name is None:
+        return None
+    return project_for(reading, Asker(principal=current().principal), workspace, name).id
 
 
 def next_address(**cursor: int | str) -> str:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError
 from importlib.metadata import version as package_version
 from typing import Any
 
+from memory_core import bootstrap
 from memory_core.clock import Clock, SystemClock
 from memory_core.config import Settings
 from memory_core.errors import CoreError, Unavailable
@@ -52,15 +53,7 @@ class Parts:
 
     def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
         """Call a tool for the caller that the route left in `environ`. Raises the errors of `memory_core.errors`."""
-        caller: Caller = environ[CALLER]
-        context = CallContext(
-            gate=self.gate,
-            database=self.database,
-            vitals=self.vitals,
-            accesses=self.accesses,
-            caller=caller,
-            environ=environ,
-        )
+        context = self.context(environ[CALLER], environ)
         begun = self.clock.monotonic()
         try:
             return call_tool(name, arguments, context)
@@ -68,6 +61,17 @@ class Parts:
             self.meters.tool_called(
                 name if name in self.catalog else "unknown", self.clock.monotonic() - begun
             )
+
+    def context(self, caller: Caller, environ: Mapping[str, Any]) -> CallContext:
+        """What a request of `caller` may do; `environ` says in which session and directory it was made."""
+        return CallContext(
+            gate=self.gate,
+            database=self.database,
+            vitals=self.vitals,
+            accesses=self.accesses,
+            caller=caller,
+            environ=environ,
+        )
 
     def start(self) -> None:
         """Once per process, after the last fork."""
@@ -84,6 +88,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
     second, and some seconds on the first start, when its rules are compiled."""
     clock = clock or SystemClock()
     events.load_clients()
+    bootstrap.load_jobs()
     key = install_key(settings)
     database = Database(settings.database)
     disk = DiskGauge(settings, clock)

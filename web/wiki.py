@@ -14,7 +14,6 @@ from memory_core.store.wiki_tasks import WikiTask
 from web.answers import json_answer
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
-from web.calls import CallContext
 from web.parts import Parts
 from web.vitals import wiki_state
 
@@ -44,15 +43,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
 
 def _submitted(parts: Parts, command: object) -> Response:
-    context = CallContext(
-        gate=parts.gate,
-        database=parts.database,
-        vitals=parts.vitals,
-        accesses=parts.accesses,
-        caller=current(),
-        environ=request.environ,
-    )
-    return json_answer(context.submit(command))
+    return json_answer(parts.context(current(), request.environ).submit(command))
 
 
 def _flags(*names: str) -> dict[str, bool]:
