@@ -31,6 +31,9 @@ from memory_core.wiki.outbox import Installer, Order, Outcome, Result
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
+#: Their rows stay as they are.
+_UNSETTLED = (Result.BLOCKED, Result.HELD)
+
 #: Removes secrets from a text.
 Redact = Callable[[str], str]
 
@@ -48,6 +51,8 @@ class StepReport:
     installed: int
     external: int
     blocked: int
+    #: In place, but a program has what was there before open for writing: to be looked at again soon.
+    held: int
     last: int
     more: bool
 
@@ -80,7 +85,7 @@ def settle(
     """
     for outcome in outcomes:
         promise = promise_for(tx, outcome.order.file)
-        if promise is None or outcome.result is Result.BLOCKED:
+        if promise is None or outcome.result in _UNSETTLED:
             continue
         if outcome.result is Result.FOUND:
             if not rendering.keep_edit(
@@ -181,7 +186,7 @@ def install_step(
     """Install the next promised files behind row `after` and settle them in one transaction."""
     wanted = transact(lambda tx: orders(tx, after=after))
     outcomes = installer.install(wanted)
-    if any(outcome.result is not Result.BLOCKED for outcome in outcomes):
+    if any(outcome.result not in _UNSETTLED for outcome in outcomes):
         transact(lambda tx: settle(tx, outcomes, redact, lost_before=lost_before))
     results = [outcome.result for outcome in outcomes]
     external = results.count(Result.FOUND)
@@ -189,6 +194,7 @@ def install_step(
         installed=results.count(Result.INSTALLED),
         external=external,
         blocked=results.count(Result.BLOCKED),
+        held=results.count(Result.HELD),
         # What was found has a promise of its own under the same number: the next step begins with it.
         last=wanted[-1].seq if wanted and not external else after,
         more=external > 0 or len(wanted) == limits.OUTBOX_STEP_ROWS,
@@ -207,7 +213,7 @@ def clean_leftovers(reading: Reading, installer: Installer) -> list[str]:
         if name.startswith(TEMPORARY[0]):
             installer.discard(file)
             continue
-        number = name.removeprefix(TEMPORARY[1]).removesuffix("-old")
+        number = name.removeprefix(TEMPORARY[1]).removesuffix("-old").removesuffix("-held")
         if number.isdecimal() and int(number) in rows:
             continue
         sha256 = installer.hash_of(file)

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import fcntl
 import hashlib
 import logging
 import os
+import signal
 import stat
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
@@ -96,6 +98,30 @@ def read_plain(name: str, dir_fd: int, max_bytes: int | None = None) -> tuple[by
             room = len(chunk) if max_bytes is None else max_bytes - len(kept)
             kept += chunk[: max(room, 0)]
     return digest.digest(), bytes(kept)
+
+
+def is_open_for_writing(name: str, dir_fd: int) -> bool:
+    """Whether some program can still write into a plain file through a descriptor or a mapping that it has.
+
+    Known by asking for a read lease, which Linux grants only where nobody can (fcntl(2), "Leases"). False
+    where leases do not exist: another system, a network disk, a file of another user.
+    """
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError:
+        return False
+    try:
+        # Whoever opens the file right now breaks the lease: told by a signal that does nothing, not by SIGIO, which kills.
+        fcntl.fcntl(descriptor, fcntl.F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_RDLCK)
+        fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except AttributeError:
+        return False
+    except OSError as error:
+        return error.errno == errno.EAGAIN
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def write_synced(name: str, content: bytes, dir_fd: int) -> None:

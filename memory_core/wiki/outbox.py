@@ -5,6 +5,9 @@ therefore always a whole file), and exchanged with the page's file; then `.x-n` 
 before. If that is a state that the writer itself made, it is deleted. If not, somebody edited the page: the
 bytes are handed back and `.x-n` stays until they are committed as a version of their own; their row then
 promises exactly these bytes, and the next pass exchanges them back.
+
+What was taken out while a program has it open for writing stays too, as `.x-n` or `.x-n-held`, and its row with it, until
+the program closes it or writes: a deleted file would take along what the program is about to save.
 """
 
 from __future__ import annotations
@@ -20,7 +23,16 @@ from pathlib import Path
 
 from memory_core import limits
 from memory_core.errors import Invalid
-from memory_core.wiki.exchange import Blocked, Hook, directory, put_new, read_plain, swap, write_synced
+from memory_core.wiki.exchange import (
+    Blocked,
+    Hook,
+    directory,
+    is_open_for_writing,
+    put_new,
+    read_plain,
+    swap,
+    write_synced,
+)
 from memory_core.wiki.layout import TEMPORARY, parts_of
 
 logger = logging.getLogger(__name__)
@@ -52,6 +64,8 @@ class Result(StrEnum):
     INSTALLED = "installed"
     #: Bytes that the writer did not make were there; nothing of them is lost.
     FOUND = "found"
+    #: The file is as promised; what was there before is open in a program that may still write into it.
+    HELD = "held"
     #: A symbolic link, a directory or the system stood in the way; to be tried again later.
     BLOCKED = "blocked"
 
@@ -144,46 +158,53 @@ class _Step:
         self._draft = f"{TEMPORARY[0]}{order.seq}"
         self._taken = f"{TEMPORARY[1]}{order.seq}"
         self._spare = f"{TEMPORARY[1]}{order.seq}-old"
+        self._held = f"{TEMPORARY[1]}{order.seq}-held"
+        #: Leftovers that hold nothing new but are open for writing.
+        self._open: list[str] = []
 
     def run(self) -> Outcome:
-        is_staged = False
-        for leftover in (self._taken, self._spare):
-            state = read_plain(leftover, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        staged: str | None = None
+        is_staged_open = False
+        for leftover in (self._held, self._taken, self._spare):
+            is_open, state = self._look(leftover)
             if state is None:
                 continue
-            if state[0] == self._order.sha256 and not is_staged:
-                os.rename(leftover, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
-                is_staged = True
-            elif not self._is_ours(state[0]):
+            if not self._is_ours(state[0]):
                 return self._found(state)
+            if state[0] == self._order.sha256 and staged is None:
+                staged, is_staged_open = leftover, is_open
             else:
-                self._unlink(leftover)
+                self._drop(leftover, is_open)
+        if staged is None:
+            self._make_room()
         current = read_plain(self._name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
         if current is not None and not self._is_ours(current[0]):
             return self._found(current)
         if self._order.sha256 is None:
             return self._remove(current is not None)
-        if current is not None and current[0] == self._order.sha256:
-            if is_staged:
-                self._unlink(self._taken)
+        # One that is open is put in place even where the same bytes lie: what is written into it is then seen.
+        if current is not None and current[0] == self._order.sha256 and not is_staged_open:
+            if staged is not None:
+                self._unlink(staged)
             return self._done(current[0])
-        return self._put(is_staged)
+        return self._put(staged)
 
-    def _put(self, is_staged: bool) -> Outcome:
-        promised = self._order.sha256 if is_staged else self._stage()
+    def _put(self, staged: str | None) -> Outcome:
+        promised = self._order.sha256 if staged else self._stage()
+        source = staged or self._taken
         for _ in range(_TRIES):
             self._hook("link")
-            if put_new(self._taken, self._name, self._folder):
+            if put_new(source, self._name, self._folder):
                 self._sync()
-                self._unlink(self._taken)
+                self._unlink(source)
                 return self._done(promised)
             self._hook("exchange")
             try:
-                swap(self._taken, self._name, self._folder, self._spare)
+                swap(source, self._name, self._folder, self._spare)
             except FileNotFoundError:
                 continue  # it was there for the link and is gone for the exchange
             self._sync()
-            return self._look_at_taken(promised)
+            return self._look_at_taken(source, promised)
         raise Blocked(f"{self._name!a} comes and goes too fast")
 
     def _stage(self) -> bytes:
@@ -194,17 +215,17 @@ class _Step:
         os.rename(self._draft, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
         return hashlib.sha256(content).digest()
 
-    def _look_at_taken(self, promised: bytes | None) -> Outcome:
+    def _look_at_taken(self, taken: str, promised: bytes | None) -> Outcome:
         self._hook("look")
         try:
-            taken = read_plain(self._taken, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+            is_open, state = self._look(taken)
         except Blocked:
             # Somebody put a link or a folder there at that very moment: it goes back as it was.
-            swap(self._taken, self._name, self._folder, self._spare)
+            swap(taken, self._name, self._folder, self._spare)
             raise
-        if taken is not None and taken[0] != promised and not self._is_ours(taken[0]):
-            return self._found(taken)
-        self._unlink(self._taken)
+        if state is not None and state[0] != promised and not self._is_ours(state[0]):
+            return self._found(state)
+        self._drop(taken, is_open)
         return self._done(promised)
 
     def _remove(self, is_there: bool) -> Outcome:
@@ -213,11 +234,33 @@ class _Step:
             with suppress(FileNotFoundError):
                 os.rename(self._name, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._sync()
-            taken = read_plain(self._taken, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
-            if taken is not None and not self._is_ours(taken[0]):
-                return self._found(taken)
-            self._unlink(self._taken)
+            is_open, state = self._look(self._taken)
+            if state is not None and not self._is_ours(state[0]):
+                return self._found(state)
+            self._drop(self._taken, is_open)
         return self._done(None)
+
+    def _look(self, name: str) -> tuple[bool, tuple[bytes, bytes] | None]:
+        """Whether a file that was taken out is open for writing, and then what it holds: in the other order a save in
+        between would be missed."""
+        is_open = is_open_for_writing(name, self._folder)
+        return is_open, read_plain(name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+
+    def _drop(self, name: str, is_open: bool) -> None:
+        if is_open:
+            self._open.append(name)
+        else:
+            self._unlink(name)
+
+    def _make_room(self) -> None:
+        """Free the name for what will be taken out next. The names are three: one program after another can be waited for,
+        not two at once."""
+        for name in self._open:
+            if name == self._held:
+                continue
+            if self._held in self._open:
+                raise Blocked(f"two earlier states of {self._name!a} are open for writing in other programs")
+            os.rename(name, self._held, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def _is_ours(self, sha256: bytes) -> bool:
         return sha256 == self._order.sha256 or sha256.hex() in self._order.expected
@@ -236,4 +279,5 @@ class _Step:
 
     def _done(self, sha256: bytes | None) -> Outcome:
         self._hook("done")
-        return Outcome(order=self._order, result=Result.INSTALLED, sha256=sha256)
+        result = Result.HELD if self._open else Result.INSTALLED
+        return Outcome(order=self._order, result=result, sha256=sha256)

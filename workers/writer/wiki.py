@@ -37,6 +37,7 @@ class WikiFiles:
         #: Behind which row the next pass goes on, and from when on it may.
         self._after = 0
         self._next_look = 0.0
+        self._is_any_held = False
 
     def install(self, *, promised: bool) -> None:
         """One bounded step: what was promised just now, or what an earlier step had to leave."""
@@ -53,8 +54,10 @@ class WikiFiles:
             after=self._after,
             lost_before=self._lost_before,
         )
+        self._is_any_held = self._is_any_held or done.held > 0
         if done.more:
             self._after, self._next_look = done.last, now
             return
         # From the first row again: what was blocked (a folder in the way, a full disk) is tried once more then.
-        self._after, self._next_look = 0, now + limits.OUTBOX_RETRY_SECONDS
+        pause = limits.FILE_QUIET_SECONDS if self._is_any_held else limits.OUTBOX_RETRY_SECONDS
+        self._after, self._next_look, self._is_any_held = 0, now + pause, False
