@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import random
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,7 +16,7 @@ from typing import Any
 import click
 
 from tests.e2e.kills import ROLES, Storm
-from tests.e2e.running import MUTANT, Running
+from tests.e2e.running import MUTANT, ROOT, Running
 from tests.e2e.test_mutants import CATCHES, SLOW_CATCHES, run_mutant
 from tests.faults.preload import preloaded
 
@@ -39,6 +40,11 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
     "--mutants", is_flag=True, help="Run each mutant against the test that must catch it, instead of kills."
 )
 @click.option(
+    "--wiki",
+    is_flag=True,
+    help="Instead: an editor and git beside page writes, and kills of the writer among them.",
+)
+@click.option(
     "--log", type=click.Path(path_type=Path), help="With --mutants: keep what each test said in this folder."
 )
 @click.option(
@@ -55,6 +61,7 @@ def main(
     slow_ms: int,
     mutant: str | None,
     mutants: bool,
+    wiki: bool,
     log: Path | None,
     as_json: bool,
 ) -> None:
@@ -69,6 +76,8 @@ def main(
     began = time.monotonic()
     if mutants:
         report = _mutants(say, log)
+    elif wiki:
+        report = _wiki(kills, random.randrange(1, 1 << 31) if seed is None else seed, say)
     else:
         if mutant:
             os.environ[MUTANT] = mutant
@@ -102,6 +111,39 @@ def _storm(kills: int, seed: int, roles: tuple[str, ...], slow_ms: int, say: Any
             "recovery_seconds_max": max((kill.recovery_seconds for kill in storm.kills), default=0.0),
             "complaints": complaints,
         }
+
+
+def _wiki(kills: int, seed: int, say: Any) -> dict[str, Any]:
+    """The storm of `tests/writer/test_storm.py` with so many kills."""
+    test = ROOT / "tests" / "writer" / "test_storm.py"
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "-k",
+            "no_edit_is_lost",
+            "-rA",
+            test,
+        ],
+        env={**os.environ, "STORM_KILLS": str(kills), "STORM_SEED": str(seed), "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    told = next((line for line in done.stdout.splitlines() if "in flight at the kills" in line), "")
+    say(f"seed {seed}: {told}")
+    wrong = [line for line in done.stdout.splitlines() if line.startswith("E  ")][:5]
+    return {
+        "seed": seed,
+        "kills": kills,
+        "told": told,
+        "complaints": [] if done.returncode == 0 else wrong or [done.stdout[-500:]],
+    }
 
 
 def _mutants(say: Any, log: Path | None) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Editor:
     def run(self) -> None:
         moves = (
             [self.save_in_place] * 5
+            + [self.save_into_open_file] * 4
             + [self.save_by_rename] * 6
             + [self.create] * 3
             + [self.write_slowly] * 2
@@ -74,6 +75,15 @@ class Editor:
     def save_in_place(self) -> None:
         file, marker = self._some_file(), self._marker()
         with file.open("a") as opened:
+            opened.write(f"{marker}\n")
+        self._saved(file, marker)
+
+    def save_into_open_file(self) -> None:
+        """As programs do that open a file, think, and then write: the page may be exchanged for a newer one meanwhile."""
+        file, marker = self._root / "notes" / f"{self._chance.randint(0, 9)}.md", self._marker()
+        with file.open("r+") as opened:
+            time.sleep(self._chance.uniform(0.0, 0.3))
+            opened.seek(0, os.SEEK_END)
             opened.write(f"{marker}\n")
         self._saved(file, marker)
 
