@@ -151,19 +151,20 @@ def _check(read: ModelSettings) -> None:
 
 def _value(name: str, value: Any, wanted: type[Any]) -> Any:
     """A value of the file as it is, one of the environment (text) as what it means."""
-    if wanted is str and isinstance(value, str):
+    # The value is not repeated: a key may have been put here by mistake.
+    wrong = Invalid(f"[{_SECTION}] {name} must be of type {wanted.__name__}")
+    if wanted is str:
+        if not isinstance(value, str):
+            raise wrong
         return value if name.endswith("_prefix") else value.strip()
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise Invalid(f"[{_SECTION}] {name} must be of type {wanted.__name__}")
+        raise wrong
+    if wanted is int and isinstance(value, float):
+        raise wrong
     try:
-        return wanted(value) if not (wanted is int and isinstance(value, float)) else _refuse(value)
+        return wanted(value)
     except ValueError:
-        # The text is not repeated: a key may have been put here by mistake.
-        raise Invalid(f"[{_SECTION}] {name} must be of type {wanted.__name__}") from None
-
-
-def _refuse(value: float) -> int:
-    raise ValueError(value)
+        raise wrong from None
 
 
 def _vendor(registry: Registry[Vendor[W]], key: str, name: str) -> Vendor[W]:
@@ -173,9 +174,16 @@ def _vendor(registry: Registry[Vendor[W]], key: str, name: str) -> Vendor[W]:
             f"[{_SECTION}] {key} = {name!r}: there is none; choose one of {', '.join(registry.names())}"
         )
     vendor = registry.get(name)
-    if importlib.util.find_spec(vendor.module.split(".", maxsplit=1)[0]) is None:
+    if not _is_installed(vendor.module):
         raise Invalid(f"{vendor.title} needs its client; install it: pip install 'memoryd[{vendor.extra}]'")
     return vendor
+
+
+def _is_installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 def _key(vendor: Vendor[Any], provider: str, key: str, file: str, name: str) -> str:

@@ -23,19 +23,22 @@ from memory_core.models.errors import AnswerTooLong, Malformed, TimedOut, Unreac
 _HEADERS = frozenset(("host", "accept", "content-type", "content-length", "transfer-encoding", "connection"))
 
 
-def client(bounds: Bounds, headers: frozenset[str]) -> httpx2.Client:
+def client(bounds: Bounds, headers: frozenset[str], copy: bytearray | None = None) -> httpx2.Client:
     """A client for one call: one connection, no redirect followed (a key would travel with it).
 
     Of the headers that a vendor's client makes up, from the environment too, only `headers` (lower case) go out.
+    `copy` is given what arrives, for a vendor whose client hides part of it.
     """
-    return httpx2.Client(transport=BoundedTransport(bounds, headers), follow_redirects=False, trust_env=False)
+    transport = BoundedTransport(bounds, headers, copy)
+    return httpx2.Client(transport=transport, follow_redirects=False, trust_env=False)
 
 
 class BoundedTransport(httpx2.BaseTransport):
     """Raises errors of `memory_core.models.errors`; a vendor's client carries them as the cause of its own."""
 
-    def __init__(self, bounds: Bounds, headers: frozenset[str]) -> None:
+    def __init__(self, bounds: Bounds, headers: frozenset[str], copy: bytearray | None = None) -> None:
         self._bounds = bounds
+        self._copy = copy
         self._headers = _HEADERS | headers
         self._pool = httpcore2.ConnectionPool(
             ssl_context=_certificates(),
@@ -66,7 +69,7 @@ class BoundedTransport(httpx2.BaseTransport):
         return httpx2.Response(
             status_code=answer.status,
             headers=answer.headers,
-            stream=_Capped(answer, self._bounds),
+            stream=_Capped(answer, self._bounds, self._copy),
         )
 
     def close(self) -> None:
@@ -79,8 +82,9 @@ class BoundedTransport(httpx2.BaseTransport):
 
 
 class _Capped(httpx2.SyncByteStream):
-    def __init__(self, answer: httpcore2.Response, bounds: Bounds) -> None:
+    def __init__(self, answer: httpcore2.Response, bounds: Bounds, copy: bytearray | None) -> None:
         self._answer = answer
+        self._copy = copy
         self._bounds = bounds
 
     def __iter__(self) -> Iterator[bytes]:
@@ -91,6 +95,8 @@ class _Capped(httpx2.SyncByteStream):
                 size += len(part)
                 if size > self._bounds.answer_max_bytes:
                     raise AnswerTooLong
+                if self._copy is not None:
+                    self._copy += part
                 yield part
 
     def close(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -86,7 +86,7 @@ class Server:
         #: Set when a reply that stalls has sent all its chunks.
         self.stalling = threading.Event()
         self.over = threading.Event()
-        self._check = check
+        self.check = check
         outer = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -114,7 +114,7 @@ class Server:
         asked = _read(handler)
         self.asked.append(asked)
         try:
-            self._check(asked)
+            self.check(asked)
         except Exception as fault:
             self.faults.append(f"{type(fault).__name__}: {fault}")
         if not self.replies:
@@ -166,9 +166,3 @@ def serving(check: Callable[[Asked], Any]) -> Generator[Server]:
         server.http.server_close()
         thread.join(5)
     assert server.faults == []
-
-
-def endless(chunk: bytes) -> Iterator[bytes]:
-    """More than any cap: 64 MiB."""
-    for _ in range(64 * 1024 * 1024 // len(chunk)):
-        yield chunk

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import gc
 import logging
-from typing import Any
+from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 
 import pytest
 
 from memory_core import limits
 from memory_core.models import errors
 from memory_core.models.port import Message, Request, Role, ask
-from tests.models.conftest import Bench
-from tests.models.fakes.shape import KEY
-from tests.models.server import Reply, endless
+from tests.models.conftest import HOSTILE, Bench
+from tests.models.fakes.shape import KEY, FakeLanguageModel
+from tests.models.server import Reply
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -32,18 +33,25 @@ def test_an_answer_that_stalls_times_out(bench: Bench, after: int):
 
 
 def test_a_call_ends_in_time_though_something_always_arrives(bench: Bench):
-    comment = b": still here\n\n"
-    bench.server.will(
-        Reply(headers={"content-type": "text/event-stream"}, chunks=_dripping(bench, comment), ends="cut")
-    )
+    bench.server.will(endless(bench.fake, _dripping(bench), "d"))
 
     with pytest.raises(errors.TimedOut):
         bench.model(timeout_seconds=2.0).complete(ask("x"))
 
 
-def _dripping(bench: Bench, chunk: bytes) -> Any:
+def _dripping(bench: Bench) -> Iterator[None]:
     while not bench.server.over.wait(0.05):
-        yield chunk
+        yield
+
+
+def endless(fake: FakeLanguageModel, beats: Iterable[object], word: str) -> Reply:
+    """An answer that says `word` at each beat."""
+    whole = fake.answer(word * 2)
+    chunks = list(whole.chunks)
+    first = next(i for i, chunk in enumerate(chunks) if f'"{word}"'.encode() in chunk)
+    return Reply(
+        headers=whole.headers, chunks=chain(chunks[:first], (chunks[first] for _ in beats)), ends="cut"
+    )
 
 
 @pytest.mark.parametrize("after", [0, 2, 4])
@@ -72,8 +80,7 @@ def test_a_server_that_is_not_there_is_said(bench: Bench):
 
 def test_an_answer_past_the_cap_is_not_read_to_its_end(bench: Bench, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "MODEL_ANSWER_MAX_BYTES", 100_000)
-    (chunk,) = [b": " + b"x" * 4_000 + b"\n\n"]
-    bench.server.will(Reply(headers={"content-type": "text/event-stream"}, chunks=endless(chunk)))
+    bench.server.will(endless(bench.fake, range(10_000), "x" * 4_000))
 
     with pytest.raises(errors.AnswerTooLong):
         bench.model().complete(ask("x"))
@@ -83,7 +90,7 @@ def test_an_answer_past_the_cap_is_not_read_to_its_end(bench: Bench, monkeypatch
 
 def test_an_error_page_past_the_cap_is_not_read_to_its_end(bench: Bench, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(limits, "MODEL_ANSWER_MAX_BYTES", 100_000)
-    bench.server.will(Reply(status=500, chunks=endless(b"x" * 4_000)))
+    bench.server.will(Reply(status=500, chunks=repeat(b"x" * 4_000, 10_000)))
 
     with pytest.raises(errors.AnswerTooLong):
         bench.model().complete(ask("x"))
@@ -171,31 +178,7 @@ def test_a_meter_can_stop_a_retry(bench: Bench):
 
 
 def test_the_environment_has_no_say(bench: Bench, monkeypatch: pytest.MonkeyPatch):
-    elsewhere = "http://127.0.0.1:9"
-    for name, value in {
-        "HTTP_PROXY": elsewhere,
-        "HTTPS_PROXY": elsewhere,
-        "ALL_PROXY": elsewhere,
-        "ANTHROPIC_API_KEY": "other",
-        "ANTHROPIC_AUTH_TOKEN": "other",
-        "ANTHROPIC_BASE_URL": elsewhere,
-        "ANTHROPIC_CUSTOM_HEADERS": "X-Api-Key: other\nAuthorization: other\nX-Extra: 1",
-        "OPENAI_API_KEY": "other",
-        "OPENAI_ADMIN_KEY": "other",
-        "OPENAI_BASE_URL": elsewhere,
-        "OPENAI_ORG_ID": "other",
-        "OPENAI_PROJECT_ID": "other",
-        "OPENAI_CUSTOM_HEADERS": "Authorization: other\nX-Extra: 1",
-        "GOOGLE_API_KEY": "other",
-        "GEMINI_API_KEY": "other",
-        "GOOGLE_GEMINI_BASE_URL": elsewhere,
-        "GOOGLE_GENAI_USE_VERTEXAI": "true",
-        "GOOGLE_GENAI_USE_ENTERPRISE": "true",
-        "GOOGLE_CLOUD_PROJECT": "other",
-        "GOOGLE_CLOUD_LOCATION": "other",
-        "GOOGLE_GENAI_API_VERSION": "v9",
-        "GOOGLE_GENAI_HTTP_CLIENT": "httpx",
-    }.items():
+    for name, value in HOSTILE.items():
         monkeypatch.setenv(name, value)
     bench.server.will(bench.fake.answer("same"))
 
