@@ -14,9 +14,10 @@ from memory_core.domain.job import QUEUES, State
 from memory_core.domain.schedule import Schedule
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
-from memory_core.store import job_claims, jobs, schedule_slots
+from memory_core.store import job_claims, job_counts, jobs, schedule_slots
 from memory_core.store.database import Snapshot
-from memory_core.store.jobs import Count, Listed
+from memory_core.store.job_counts import Count
+from memory_core.store.jobs import Listed
 from web import lists
 from web.answers import json_answer, submitted
 from web.auth import current, needs
@@ -73,7 +74,7 @@ def blueprint(parts: Parts) -> Blueprint:
     def _queues() -> Response:
         now = parts.clock.now_us()
         with parts.database.snapshot() as reading:
-            counts, paused = jobs.counts(reading), job_claims.paused(reading)
+            counts, paused = job_counts.present(reading), job_claims.paused(reading)
             late = jobs.past_lease(reading, now)
         return json_answer(
             [_queue(queue, counts, paused.get(queue), late.get(queue, 0), now) for queue in QUEUES]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from memory_core.store.tables import metadata
 from memory_core.store.tables_access import page_access
 from memory_core.store.tables_git import git_batches, git_changes
-from memory_core.store.tables_jobs import job_queues, job_turns, jobs, schedule_slots
+from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
 from memory_core.store.tables_rendered import rendered_files
 from memory_core.store.tables_wiki import wiki_files, wiki_tasks
 
@@ -14,6 +14,7 @@ FURTHER = (
     page_access,
     git_batches,
     git_changes,
+    job_counts,
     job_queues,
     job_turns,
     jobs,

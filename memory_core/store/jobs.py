@@ -63,15 +63,6 @@ _PENDING = Statement(
     .order_by(_j.id)
     .limit(1)
 )
-_COUNTS = Statement(
-    select(
-        _j.queue,
-        _j.kind,
-        _j.state,
-        func.count().label("count"),
-        func.min(_j.id).label("oldest"),
-    ).group_by(_j.queue, _j.state, _j.kind)
-)
 _LATE = Statement(
     select(_j.queue, func.count().label("count"))
     .where(_j.lease_until.is_not(None), _j.lease_until <= bindparam("now"))
@@ -120,17 +111,6 @@ class Listed:
     job: Job
     workspace: str | None
     project: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Count:
-    """How many jobs of a kind are in a state, and when the oldest of them was made (UTC microseconds)."""
-
-    queue: str
-    kind: str
-    state: State
-    count: int
-    oldest_at: int
 
 
 def one(read: Reading, job_id: bytes) -> Job | None:
@@ -184,7 +164,7 @@ def listed(
     if project_id is not None:
         wanted["project_id"] = project_id
     rows = read.rows(_LIST[state is not None, project_id is not None], **wanted)
-    return [Listed(job=_job(row), workspace=row["workspace"], project=row["project"]) for row in rows]
+    return [named(row) for row in rows]
 
 
 def with_names(read: Reading, job: Job) -> Listed:
@@ -197,18 +177,9 @@ def with_names(read: Reading, job: Job) -> Listed:
     )
 
 
-def counts(read: Reading) -> list[Count]:
-    """Of each queue, kind and state that there is."""
-    return [
-        Count(
-            queue=row["queue"],
-            kind=row["kind"],
-            state=State(row["state"]),
-            count=row["count"],
-            oldest_at=made_at(row["oldest"]),
-        )
-        for row in read.rows(_COUNTS)
-    ]
+def named(row: Row) -> Listed:
+    """A row of jobs that was joined with the names of its project."""
+    return Listed(job=_job(row), workspace=row["workspace"], project=row["project"])
 
 
 def past_lease(read: Reading, now: int) -> Mapping[str, int]:

@@ -1,4 +1,4 @@
-"""Jobs, the order in which projects take their turns, paused queues, and the slots of schedules."""
+"""Jobs, how many there are of each state, the order in which projects take their turns, paused queues, slots of schedules."""
 
 from __future__ import annotations
 
@@ -113,6 +113,22 @@ Index("ix_jobs_leases", _j.lease_until, sqlite_where=_j.lease_until.is_not(None)
 Index(None, _j.queue, _j.state, _j.kind, _j.id)
 Index(None, _j.state, _j.id)
 Index(None, _j.project_id, _j.id)
+Index("ix_jobs_failed", _j.finished_at, sqlite_where=_j.state == text("'failed'"))
+
+#: How many jobs are in each state and how often one came into it, kept by the triggers below: nobody counts rows.
+job_counts = Table(
+    "job_counts",
+    metadata,
+    Column("queue", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    #: A state, or `failure`: a counted failure.
+    Column("event", Text, nullable=False),
+    Column("present", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    PrimaryKeyConstraint("queue", "kind", "event"),
+    CheckConstraint("present >= 0 AND total >= present", name="counts"),
+    sqlite_with_rowid=False,
+)
 
 #: Round robin: the next job of a queue is the oldest due one of the scope whose turn is the lowest.
 job_turns = Table(
@@ -153,3 +169,25 @@ Index(None, schedule_slots.c.kind, schedule_slots.c.scope, schedule_slots.c.stag
 Index(None, schedule_slots.c.kind, schedule_slots.c.staged_at)
 Index(None, schedule_slots.c.staged_at)
 Index(None, schedule_slots.c.job_id)
+
+#: Whoever writes a job, and however it goes, the counts are those of the rows.
+TRIGGERS = (
+    """CREATE TRIGGER jobs_came AFTER INSERT ON jobs BEGIN
+    INSERT INTO job_counts(queue, kind, event, present, total) VALUES (new.queue, new.kind, new.state, 1, 1)
+    ON CONFLICT (queue, kind, event) DO UPDATE SET present = present + 1, total = total + 1;
+END""",
+    """CREATE TRIGGER jobs_moved AFTER UPDATE OF state ON jobs WHEN new.state <> old.state BEGIN
+    UPDATE job_counts SET present = present - 1
+    WHERE queue = old.queue AND kind = old.kind AND event = old.state;
+    INSERT INTO job_counts(queue, kind, event, present, total) VALUES (new.queue, new.kind, new.state, 1, 1)
+    ON CONFLICT (queue, kind, event) DO UPDATE SET present = present + 1, total = total + 1;
+END""",
+    """CREATE TRIGGER jobs_failed AFTER UPDATE OF failures ON jobs WHEN new.failures > old.failures BEGIN
+    INSERT INTO job_counts(queue, kind, event, present, total) VALUES (new.queue, new.kind, 'failure', 0, 1)
+    ON CONFLICT (queue, kind, event) DO UPDATE SET total = total + 1;
+END""",
+    """CREATE TRIGGER jobs_gone AFTER DELETE ON jobs BEGIN
+    UPDATE job_counts SET present = present - 1
+    WHERE queue = old.queue AND kind = old.kind AND event = old.state;
+END""",
+)
