@@ -67,7 +67,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         pool.blueprint(parts),
         mcp.blueprint(mount),
         ui.blueprint(parts),
-        metrics.blueprint(parts.settings, parts.meters, parts.line),
+        metrics.blueprint(parts),
     ]
 
 

@@ -8,19 +8,26 @@ from flask import Blueprint, Response
 from prometheus_client.core import Metric
 
 from memory_core.config import Settings
+from web import job_metrics
 from web.auth import needs
 from web.line import Line
-from web.meters import CONTENT_TYPE, Meters, gauges, writer_gauges
+from web.meters import CONTENT_TYPE, gauges, writer_gauges
+from web.parts import Parts
 
 
-def blueprint(settings: Settings, meters: Meters, line: Line) -> Blueprint:
+def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("metrics", __name__)
-    of_writer = writer_gauges(settings.run_dir)
+    of_writer = writer_gauges(parts.settings.run_dir)
 
     @routes.get("/metrics")
     @needs("metrics")
     def _metrics() -> Response:
-        page = meters.page(lambda: _backlog(line), lambda: _files(settings), of_writer)
+        page = parts.meters.page(
+            lambda: _backlog(parts.line),
+            lambda: _files(parts.settings),
+            of_writer,
+            lambda: job_metrics.readings(parts.database, parts.presence, parts.clock),
+        )
         return Response(page, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
 
     return routes

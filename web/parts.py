@@ -28,6 +28,7 @@ from web.gate import Gate
 from web.line import Line
 from web.meters import Meters
 from web.names import Names
+from web.presence import Presence
 from web.probes import Probes, Progress
 from web.vitals import Vitals
 from workers.queue.disk import DiskGauge
@@ -49,6 +50,7 @@ class Parts:
     disk: DiskGauge
     vitals: Vitals
     accesses: Accesses
+    presence: Presence
     catalog: Mapping[str, ToolEntry]
 
     def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -131,6 +133,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
             settings=settings, clock=clock, line=line, disk=disk, database=database, version=own_version()
         ),
         accesses=Accesses(gate, clock),
+        presence=Presence(clock),
         catalog=load_catalog(),
     )
 

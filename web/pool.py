@@ -82,6 +82,7 @@ def blueprint(parts: Parts) -> Blueprint:
             queues=_queues(asked.queues),
             on_data_host=asked.on_data_host,
         )
+        parts.presence.heard(command.worker, command.queues)
         context = parts.context(current(), request.environ)
         answer = context.submit(command)
         if answer.get("status") == "pending":

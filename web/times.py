@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from markupsafe import Markup
 
 from memory_core.clock import MICROSECONDS, Clock, rfc3339
@@ -20,6 +22,10 @@ class Times:
         return _TIME.format(
             rfc3339(us), distance((self._clock.now_us() - us) // MICROSECONDS) or rfc3339(us)[:10]
         )
+
+    def told(self, text: str) -> Markup:
+        """The same of an RFC 3339 time."""
+        return self.when(round(datetime.fromisoformat(text).timestamp() * MICROSECONDS))
 
     def clock(self, us: int) -> Markup:
         """Day, hour and minute, in UTC."""

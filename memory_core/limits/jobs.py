@@ -46,6 +46,13 @@ WORKER_NAME_MAX_CHARS = 128
 #: Idle sessions that one claim looks at.
 IDLE_SESSIONS_PER_JOB = 8
 
+#: A pool worker that asked for jobs within this time is there; it asks at least every 15 s unless its slots are busy.
+POOL_HEARD_SECONDS = 60.0
+#: Names of workers that are remembered.
+POOL_WORKERS_KNOWN = 256
+#: Failed jobs that one answer lists.
+JOBS_FAILED_LISTED = 50
+
 # --- schedules ----------------------------------------------------------------------------------
 SCHEDULE_MAX_CHARS = 128
 #: The shortest and the longest interval.
