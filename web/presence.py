@@ -48,9 +48,7 @@ class Presence:
             if served:
                 silent = now - max(served.values())
                 found.append(
-                    Heard(
-                        worker=worker, queues=tuple(sorted(served)), at=wall - round(silent * MICROSECONDS)
-                    )
+                    Heard(worker=worker, queues=tuple(sorted(served)), at=wall - round(silent * MICROSECONDS))
                 )
         return found
 

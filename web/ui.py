@@ -76,7 +76,9 @@ def front_door(app: Flask) -> None:
 
 def _filters(app: Any, parts: Parts) -> None:
     times = Times(parts.clock)
-    app.jinja_env.filters.update(when=times.when, clock=times.clock, day=times.day, told=times.told, **ui_wiki.FILTERS)
+    app.jinja_env.filters.update(
+        when=times.when, clock=times.clock, day=times.day, told=times.told, **ui_wiki.FILTERS
+    )
 
 
 def _signing(routes: Blueprint) -> None:

@@ -161,7 +161,10 @@ def plan(store: Store, statement: object, **parameters: object) -> str:
 
 def test_nothing_that_is_asked_often_looks_at_jobs_that_have_ended(store: Store) -> None:
     present = plan(store, job_counts._PRESENT)
-    assert "SEARCH j USING COVERING INDEX ix_jobs_queue_state_kind_id (queue=? AND state=? AND kind=?)" in present
+    assert (
+        "SEARCH j USING COVERING INDEX ix_jobs_queue_state_kind_id (queue=? AND state=? AND kind=?)"
+        in present
+    )
     assert "SCAN j" not in present
     assert "jobs" not in plan(store, job_counts._TOTALS).replace("job_counts", "")
     # These two walk a partial index, in which no other job stands.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -153,9 +154,9 @@ def test_the_metrics_are_those_of_the_table(house: House) -> None:
     assert 0 < found[f"memoryd_jobs_oldest_pending_age_seconds{{{labels}}}"] < 60
     assert found['memoryd_jobs_oldest_pending_age_seconds{kind="test_far",queue="forget"}'] == 0
     assert found['memoryd_jobs_past_lease{queue="lint"}'] == 0
-    assert {q: found[f'memoryd_queue_paused{{queue="{q}"}}'] for q in QUEUES} == dict.fromkeys(
-        QUEUES, 0
-    ) | {"forget": 1}
+    assert {q: found[f'memoryd_queue_paused{{queue="{q}"}}'] for q in QUEUES} == dict.fromkeys(QUEUES, 0) | {
+        "forget": 1
+    }
     assert found['memoryd_pool_workers{queue="lint"}'] == 1
 
 
@@ -169,6 +170,16 @@ def test_a_running_job_past_its_lease_and_a_staged_slot_are_seen(house: House) -
     assert found['memoryd_jobs_past_lease{queue="lint"}'] == 1
     staged = found['memoryd_schedule_last_staged_timestamp_seconds{kind="idle_sessions"}']
     assert abs(staged - house.parts.clock.now_us() / 1e6) < 60
+
+
+def test_every_metric_of_jobs_is_explained(house: House) -> None:
+    page = house.get("/metrics").text
+    told = set(re.findall(r"^# TYPE (\w+) ", page, re.M))
+    of_jobs = {name for name in told if re.match(r"memoryd_(jobs?|queue|schedule|pool)_?", name)}
+    explained = (Path(__file__).parents[2] / "docs" / "operations.md").read_text()
+
+    assert len(of_jobs) == 9
+    assert {name for name in of_jobs if f"`{name}{{" not in explained} == set()
 
 
 # --- /ui/jobs ---
