@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +21,10 @@ from tests.queue.broker import Broker
 pytestmark = pytest.mark.stack
 
 BATCH, BATCHES = 10, 30
-LEFT_BYTES = 100 * 1024
+#: Room for what a read that was waiting brings (one page or one lot of events), not for the backlog behind it.
+LEFT_BYTES = 1024 * 1024
+#: Less than any batch takes.
+NO_BYTES = 100 * 1024
 
 
 @pytest.fixture(params=["embedded", "elsewhere"])
@@ -44,7 +48,10 @@ def test_a_full_disk_stops_the_drain_loses_nothing_and_goes_on_with_room(
     with (
         small_disk(tmp_path / "disk", mib=96) as disk,
         Running(
-            tmp_path / "home", data_dir=disk / "data", environ=broker, conditions=("small_cache",)
+            tmp_path / "home",
+            data_dir=disk / "data",
+            environ=broker,
+            conditions=("small_cache", "long_batches"),
         ) as memoryd,
     ):
         filler = Filler(disk)
@@ -66,7 +73,7 @@ def test_a_full_disk_stops_the_drain_loses_nothing_and_goes_on_with_room(
             in_mid_state = file_complaints(memoryd.data_dir)
             stored = stored_events(memoryd.data_dir)
             # What the writer tidied away made room; now there is none again.
-            filler.fill(leave_bytes=LEFT_BYTES)
+            filler.fill(leave_bytes=NO_BYTES)
             wait_until(lambda: sees_full_disk(memoryd), seconds=5, saying="the gate sees the full disk")
             late = send_events(memoryd, ledger, first=10_000)
             readable = memoryd.request("GET", "/api/v1/sessions?project=full")
@@ -82,6 +89,8 @@ def test_a_full_disk_stops_the_drain_loses_nothing_and_goes_on_with_room(
     assert not in_mid_state
     assert not said
     assert state == "stopped"
+    # The fault was met where it hurts: some commands of a batch were applied and not committed.
+    assert any(0 < applied < commands for applied, commands in undone_batches(memoryd))
     assert len(stored) < BATCHES * BATCH
     assert late == 429
     assert readable[0] == 200
@@ -127,6 +136,12 @@ def sees_full_disk(memoryd: Running) -> bool:
     """Whether the gate's own look at the disk says so; that the writer is stopped is another check."""
     told = memoryd.request("GET", "/readyz", port=memoryd.port + 1)[1]
     return told["checks"]["disk"] != "ok"
+
+
+def undone_batches(memoryd: Running) -> list[tuple[int, int]]:
+    """Of each batch that the disk ended: how many of its commands were applied by then, and how many it had."""
+    said = re.findall(r"a batch of (\d+) commands was undone after (\d+) of them", memoryd.terminal())
+    return [(int(applied), int(commands)) for commands, applied in said]
 
 
 def writer_state(memoryd: Running) -> str:

@@ -73,6 +73,18 @@ def test_without_its_look_at_the_epoch_it_would_write(tmp_path, monkeypatch):
         check_that_a_stale_writer_writes_nothing(new_engine(tmp_path))
 
 
+def test_a_batch_that_a_full_disk_ends_says_how_far_it_came(tmp_path, caplog):
+    engine = new_engine(tmp_path)
+    limit_pages(engine, 20)
+
+    report = engine.apply_batch([envelope("a"), envelope("b"), envelope("x" * 300_000, key="big")])
+
+    assert report.stopped is not None
+    [said] = [record for record in caplog.records if getattr(record, "action", "") == "batch_undone"]
+    assert (said.applied, said.commands) == (2, 3)
+    assert notes(engine) == []
+
+
 def test_full_counts_no_try_and_the_batch_comes_again(tmp_path):
     engine = new_engine(tmp_path)
     limit_pages(engine, 5)

@@ -130,12 +130,22 @@ class Engine:
     def _apply_all(self, tx: Transaction, envelopes: Sequence[Envelope]) -> list[Outcome]:
         deadline = self._clock.monotonic() + limits.BATCH_SECONDS_MAX
         outcomes: list[Outcome] = []
-        for envelope in envelopes:
-            tx.now = self._clock.now_us()
-            outcomes.append(apply_one(tx, envelope))
-            self._check_in_transaction(envelope)
-            if self._clock.monotonic() > deadline:
-                break
+        try:
+            for envelope in envelopes:
+                tx.now = self._clock.now_us()
+                outcomes.append(apply_one(tx, envelope))
+                self._check_in_transaction(envelope)
+                if self._clock.monotonic() > deadline:
+                    break
+        except StorageStopped as error:
+            logger.warning(
+                "a batch of %d commands was undone after %d of them: %s",
+                len(envelopes),
+                len(outcomes),
+                error,
+                extra={"action": "batch_undone", "commands": len(envelopes), "applied": len(outcomes)},
+            )
+            raise
         return outcomes
 
     def _transact(self, work: Callable[[Transaction], T], report: BatchReport) -> T:
