@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -44,12 +45,25 @@ class Ledger:
     in_flight: int = 0
     pages_in_flight: int = 0
     lock: threading.Lock = field(default_factory=threading.Lock)
+    #: No 202 is heard: the machine that gives it has lost its power.
+    is_deaf: bool = False
 
     def accepted(self, kind: dict[str, Answered]) -> set[str]:
         return {marker for marker, answer in kind.items() if answer is Answered.ACCEPTED}
 
     def unsettled(self, kind: dict[str, Answered]) -> set[str]:
         return {marker for marker, answer in kind.items() if answer is not Answered.ACCEPTED}
+
+    @contextmanager
+    def deaf(self) -> Generator[None]:
+        """While it lasts no acceptance is heard: what became of the request is unknown. What must never be answered is seen."""
+        with self.lock:
+            self.is_deaf = True
+        try:
+            yield
+        finally:
+            with self.lock:
+                self.is_deaf = False
 
     def ask(self, book: dict[str, Answered], marker: str, send: Callable[[], tuple[int, Any]]) -> Answered:
         """Send something and enter what was answered. Sent before and accepted once, it stays accepted."""
@@ -66,6 +80,8 @@ class Ledger:
         if isinstance(answer, dict) and "command_id" in answer and answer.get("status") == "pending":
             meaning = Answered.UNKNOWN
         with self.lock:
+            if self.is_deaf and meaning is Answered.ACCEPTED:
+                meaning = Answered.UNKNOWN
             self.in_flight -= 1
             self.pages_in_flight -= is_page
             self.statuses[status] = self.statuses.get(status, 0) + 1

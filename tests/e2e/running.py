@@ -192,6 +192,18 @@ class Running:
         send(pids, number)
         return pids
 
+    def kill_all(self) -> None:
+        """SIGKILL to everybody, and to what they had started just then, until nobody is left."""
+
+        def nobody_is_left() -> bool:
+            pids = [pid for group in self.pids().values() for pid in group]
+            send(pids, signal.SIGKILL)
+            return not pids
+
+        wait_until(nobody_is_left, seconds=10, saying="every process has ended")
+        if self.process is not None:
+            self.process.wait(10)
+
     @contextmanager
     def stopped(self, *roles: str) -> Generator[None]:
         """SIGSTOP to all processes of these roles, and SIGCONT to the same processes at the end."""
@@ -237,7 +249,10 @@ class Running:
         return f"http://127.0.0.1:{self.port}"
 
     def wait_ready(self, seconds: float = 30.0) -> None:
-        wait_until(self.is_ready, seconds=seconds, saying=f"ready; terminal: {self.terminal()[-2000:]}")
+        try:
+            wait_until(self.is_ready, seconds=seconds, saying="ready")
+        except AssertionError as error:
+            raise AssertionError(f"{error}; terminal: {self.terminal()[-2000:]}") from error
 
     def is_ready(self) -> bool:
         try:
