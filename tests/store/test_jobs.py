@@ -14,7 +14,7 @@ from memory_core.store import job_claims, jobs
 from memory_core.store.database import translated
 from memory_core.store.driver import Error
 from tests.factories import Store, database
-from tests.jobs.working import Worker, add_job, add_project, job_of, kind, look, registered
+from tests.jobs.working import Worker, add_job, add_project, job_of, kind, registered
 
 HASH = b"\x01" * 32
 
@@ -153,19 +153,6 @@ def test_projects_without_a_due_job_leave_the_line(store: Store):
 
     assert [row["scope"] for row in store.all("SELECT scope FROM job_turns")] == [two]
     assert worker.take() == waiting
-
-
-def test_counts_tell_states_and_the_age_of_the_oldest(store: Store):
-    add_job(store, "a")
-    store.clock.advance(100)
-    add_job(store, "b")
-    add_job(store, "c", name="test_far")
-
-    found = {(c.queue, c.kind, c.state): c for c in jobs.counts(look(store))}
-
-    lint = found["lint", "test_sum", State.PENDING]
-    assert (lint.count, store.clock.now_us() - lint.oldest_at) == (2, 100_000_000)
-    assert found["forget", "test_far", State.PENDING].count == 1
 
 
 # --- a hundred thousand ---
