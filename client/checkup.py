@@ -7,64 +7,46 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
-from client.server import Server, ServerError
+from client import checkup_jobs
+from client.findings import Failed, Finding, finding
+from client.server import Server
 from client.settings import ClientSettings
 from client.spool import Spool
 
 PROJECT = "memoryd-doctor"
 
 
-@dataclass(frozen=True, kw_only=True)
-class Finding:
-    """One line of the report."""
-
-    check: str
-    is_ok: bool
-    detail: str
-
-
-class _Failed(Exception):
-    """A check found something wrong; the text says what to do."""
-
-
 def examine(settings: ClientSettings) -> Iterator[Finding]:
     """Every check in order; the later ones are left out when there is no server to ask."""
     server = Server(settings)
-    yield _finding("python", lambda: f"{sys.version.split()[0]} at {sys.executable}")
-    yield _finding("client settings", lambda: _client(settings))
-    yield _finding("git", _git)
-    yield _finding("spool", lambda: _spool(settings))
+    yield finding("python", lambda: f"{sys.version.split()[0]} at {sys.executable}")
+    yield finding("client settings", lambda: _client(settings))
+    yield finding("git", _git)
+    yield finding("spool", lambda: _spool(settings))
     status: dict[str, Any] = {}
-    reached = _finding("server", lambda: _server(server, status))
+    reached = finding("server", lambda: _server(server, status))
     yield reached
     if reached.is_ok:
         for part in ("version", "port", "data_dir", "broker", "writer", "sqlite", "git"):
-            yield _finding(part, lambda part=part: _part(status, part))
+            yield finding(part, lambda part=part: _part(status, part))
+        yield from checkup_jobs.examine(server, status)
         yield from _round_trip(server)
-
-
-def _finding(check: str, look: Callable[[], str]) -> Finding:
-    try:
-        return Finding(check=check, is_ok=True, detail=look())
-    except (_Failed, ServerError, OSError) as error:
-        return Finding(check=check, is_ok=False, detail=str(error))
 
 
 def _client(settings: ClientSettings) -> str:
     if settings.problem:
-        raise _Failed(settings.problem)
+        raise Failed(settings.problem)
     if not settings.token():
-        raise _Failed(f"no token in {settings.token_origin}; run: memoryd up, or set MEMORYD_TOKEN_FILE")
+        raise Failed(f"no token in {settings.token_origin}; run: memoryd up, or set MEMORYD_TOKEN_FILE")
     return f"{settings.url}, token from {settings.token_origin}"
 
 
 def _git() -> str:
     found = shutil.which("git")
     if found is None:
-        raise _Failed("git is not installed; the wiki's history needs it")
+        raise Failed("git is not installed; the wiki's history needs it")
     return subprocess.run(
         [found, "--version"], capture_output=True, text=True, timeout=10, check=True
     ).stdout.strip()
@@ -74,7 +56,7 @@ def _spool(settings: ClientSettings) -> str:
     spool = Spool(settings.spool_dir)
     waiting, rejected = len(spool.names()), len(spool.rejected())
     if rejected:
-        raise _Failed(
+        raise Failed(
             f"{waiting} waiting; {rejected} refused by the server: `memoryd spool list` says why, then retry or discard them"
         )
     return f"{waiting} events wait in {settings.spool_dir}"
@@ -88,13 +70,13 @@ def _server(server: Server, status: dict[str, Any]) -> str:
 def _part(status: dict[str, Any], part: str) -> str:
     value = status.get(part)
     if value is None:
-        raise _Failed("the server does not say")
+        raise Failed("the server does not say")
     if isinstance(value, dict):
         said = ", ".join(
             f"{name.replace('_', ' ')} {_worded(item)}" for name, item in value.items() if name != "status"
         )
         if value.get("status") != "ok":
-            raise _Failed(f"{value.get('status')}: {said}")
+            raise Failed(f"{value.get('status')}: {said}")
         return said
     return str(value)
 
@@ -114,9 +96,9 @@ def _round_trip(server: Server) -> Iterator[Finding]:
         ("delete", lambda: _deleted(server, path, word)),
     ]
     for name, step in steps:
-        finding = _finding(name, step)
-        yield finding
-        if name == "write" and not finding.is_ok:
+        found = finding(name, step)
+        yield found
+        if name == "write" and not found.is_ok:
             return
 
 
@@ -124,26 +106,26 @@ def _wrote(server: Server, path: str, word: str) -> str:
     body = f"# A check of memoryd\n\nThe word of this check is {word}.\n"
     answer = server.tool("memory_write_page", path=path, body=body, project=PROJECT)
     if answer.get("status") == "pending":
-        raise _Failed("accepted, but the writer did not commit it in time")
+        raise Failed("accepted, but the writer did not commit it in time")
     return f"{PROJECT}:{answer['path']}"
 
 
 def _read(server: Server, path: str, word: str) -> str:
     page = server.tool("memory_read_page", path=path, project=PROJECT)
     if word not in page["body"]:
-        raise _Failed("the page came back with another text")
+        raise Failed("the page came back with another text")
     return f"{len(page['body'])} characters"
 
 
 def _searched(server: Server, path: str, word: str) -> str:
     hits = server.tool("memory_query", query=word, project=PROJECT).get("hits", [])
     if path not in [hit["path"] for hit in hits]:
-        raise _Failed("the page is not found by its only word")
+        raise Failed("the page is not found by its only word")
     return f"{len(hits)} hit"
 
 
 def _deleted(server: Server, path: str, word: str) -> str:
     server.tool("memory_delete_page", path=path, project=PROJECT)
     if server.tool("memory_query", query=word, project=PROJECT).get("hits"):
-        raise _Failed("the page is found although it was deleted")
+        raise Failed("the page is found although it was deleted")
     return "gone from search"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from memory_core import job_kind, limits
-from memory_core.clock import rfc3339
+from memory_core.clock import MICROSECONDS, rfc3339
 from memory_core.domain.job import QUEUES, State
 from memory_core.domain.schedule import Schedule
 from memory_core.ids import id_text
@@ -61,6 +61,7 @@ def queue_states(parts: Parts) -> list[dict[str, Any]]:
             **_queue(queue, counts, paused.get(queue), late.get(queue, 0), now),
             "due": due[queue].count if queue in due else 0,
             "oldest_due_at": time_text(due[queue].oldest_at if queue in due else None),
+            "oldest_due_seconds": _age(due[queue].oldest_at, now) if queue in due else None,
             "workers": serving.get(queue, 0),
         }
         for queue in QUEUES
@@ -104,8 +105,13 @@ def _queue(
         **{state.value: sum(c.count for c in of_queue if c.state is state) for state in State},
         "past_lease": late,
         "oldest_pending_at": time_text(min(pending, default=None)),
-        "oldest_pending_seconds": max(0.0, (now - min(pending)) / 1e6) if pending else None,
+        "oldest_pending_seconds": _age(min(pending), now) if pending else None,
     }
+
+
+def _age(since: int, now: int) -> float:
+    """Seconds."""
+    return max(0.0, (now - since) / MICROSECONDS)
 
 
 def _schedule(reading: Snapshot, name: str, schedule: Schedule | None, now: int) -> dict[str, Any]:

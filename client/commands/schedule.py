@@ -1,0 +1,73 @@
+"""`memoryd schedule`: what the server does by the clock, when it did so last, and doing it now."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import click
+
+from client.output import emit, json_option, table
+from client.server import Server
+from client.settings import load
+
+_COLUMNS = ("kind", "queue", "schedule", "last run", "what became of it", "next run")
+
+
+@click.group()
+def command() -> None:
+    """Schedules of background work: list them, run one now. They are set in config.toml, `[schedules]`."""
+
+
+@command.command("list")
+@json_option
+def list_schedules(as_json: bool) -> None:
+    """List all schedules with their last run, what became of it, and the next one (UTC)."""
+    found = Server(load()).get("/api/v1/schedules")
+    rows = [
+        (s["kind"], s["queue"], s["schedule"], _short(s["last_at"]), _became(s), _short(s["next_at"]))
+        for s in found
+    ]
+    emit(
+        found,
+        as_json=as_json,
+        text=lambda: table(_COLUMNS, rows, empty="No schedule.", cut="what became of it"),
+    )
+
+
+@command.command()
+@click.argument("kind")
+@click.option("--workspace", help="Workspace of the project; default: 'default'.")
+@click.option("--project", help="The project, for a kind that works by project.")
+@json_option
+def run(kind: str, workspace: str | None, project: str | None, as_json: bool) -> None:
+    """Make a job of a schedule now, whatever the time."""
+    server = Server(load())
+    query = (
+        f"?workspace={quote(workspace or 'default', safe='')}&project={quote(project, safe='')}"
+        if project
+        else ""
+    )
+    answer = server.request("POST", f"/api/v1/schedules/{quote(kind, safe='')}/run{query}", body={})[0]
+
+    def text() -> None:
+        if "id" in answer:
+            click.echo(
+                f"{kind}: job {answer['id']} is {answer['state']}; see: memoryd jobs show {answer['id']}"
+            )
+        else:
+            click.echo(f"{kind}: taken; see: memoryd schedule list")
+
+    emit(answer, as_json=as_json, text=text)
+
+
+def _short(time: str | None) -> str:
+    return (time or "")[:19]
+
+
+def _became(schedule: dict[str, Any]) -> str:
+    """The state of the last run's job, with what it found or why it failed."""
+    result = schedule["last_result"] or {}
+    counts = [f"{name.replace('_', ' ')} {value}" for name, value in result.items() if isinstance(value, int)]
+    details = [text for text in (schedule["last_error"], ", ".join(counts)) if text]
+    return ": ".join([schedule["last_state"] or "", *details])

@@ -1,0 +1,28 @@
+"""A line of `memoryd doctor`, and how a check becomes one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from client.server import ServerError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Finding:
+    """One line of the report."""
+
+    check: str
+    is_ok: bool
+    detail: str
+
+
+class Failed(Exception):
+    """A check found something wrong; the text says what to do."""
+
+
+def finding(check: str, look: Callable[[], str]) -> Finding:
+    try:
+        return Finding(check=check, is_ok=True, detail=look())
+    except (Failed, ServerError, OSError) as error:
+        return Finding(check=check, is_ok=False, detail=str(error))

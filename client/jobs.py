@@ -1,0 +1,136 @@
+"""Jobs as a person asks for them: lists that go on, the state of each queue in a line, and doing one thing to many."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from urllib.parse import quote
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from client.output import shortened
+from client.server import Server, ServerError
+
+_PAGE = 200
+_UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
+COLUMNS = ("made", "kind", "queue", "project", "state", "tries", "about", "id")
+
+
+def listed(server: Server, *, limit: int | None, **wanted: str | None) -> Iterator[dict[str, Any]]:
+    """Jobs, newest first; all of them where there is no limit."""
+    query = {name: value for name, value in wanted.items() if value is not None}
+    if "project" in query:
+        query.setdefault("workspace", "default")
+    path: str | None = "/api/v1/jobs"
+    query["limit"] = str(min(limit or _PAGE, _PAGE))
+    left = limit
+    while path is not None:
+        found, path = server.page(path, **query)
+        # The address of the next part says all of it already.
+        query = {}
+        yield from found if left is None else found[:left]
+        if left is not None:
+            left -= len(found)
+            if left <= 0:
+                return
+
+
+def one(server: Server, job_id: str) -> dict[str, Any]:
+    return server.get(f"/api/v1/jobs/{quote(job_id, safe='')}")
+
+
+def row(job: dict[str, Any]) -> tuple[Any, ...]:
+    """A job as a row under `COLUMNS`."""
+    return (
+        job["created_at"][:19],
+        job["kind"],
+        job["queue"],
+        project_of(job),
+        state_of(job),
+        job["failures"] or "",
+        shortened(job["last_error"] or job["subject"], 80),
+        job["id"],
+    )
+
+
+def state_of(job: dict[str, Any]) -> str:
+    """Its state, and what a pending one waits for."""
+    if job["cancel_asked_at"] and job["state"] == "running":
+        return "running, to be cancelled"
+    if job["waits_for"]:
+        return f"pending, waits ({job['waits_for'].replace('_', ' ')})"
+    return job["state"]
+
+
+def project_of(job: dict[str, Any]) -> str:
+    return f"{job['workspace']}/{job['project']}" if job["project"] else ""
+
+
+def queue_line(queue: dict[str, Any]) -> str:
+    """`lint: 3 pending, the oldest for 2 min; 1 running; paused by owner since …`."""
+    words = [f"{queue['pending']} pending"]
+    if queue["oldest_pending_seconds"] is not None:
+        words[0] += f", the oldest for {lasting(queue['oldest_pending_seconds'])}"
+    words.append(f"{queue['running']} running")
+    if queue["past_lease"]:
+        words.append(f"{queue['past_lease']} of them silent for too long")
+    if queue["failed"]:
+        words.append(f"{queue['failed']} failed")
+    if queue["paused"]:
+        words.append(paused(queue))
+    return f"{queue['queue']}: {'; '.join(words)}"
+
+
+def paused(queue: dict[str, Any]) -> str:
+    return f"paused by {queue['paused_by']} since {queue['paused_at'][:19]}"
+
+
+def lasting(seconds: float) -> str:
+    """In one unit, the largest that fits."""
+    for size, unit in _UNITS:
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit}"
+    return f"{int(seconds)} s"
+
+
+def in_words(value: Any) -> str:
+    """A small JSON value as a person reads it: `missing file notes/a.md`."""
+    if isinstance(value, dict):
+        return " ".join(in_words(item) for item in value.values())
+    return str(value).replace("_", " ") if "/" not in str(value) else str(value)
+
+
+def queue_of(server: Server, name: str) -> dict[str, Any]:
+    return next(queue for queue in server.get("/api/v1/queues") if queue["queue"] == name)
+
+
+def each(
+    server: Server, what: str, ids: Sequence[str], *, quiet: bool
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """Ask for `cancel` or `retry` of each job: what was answered, and those that could not, with the reason."""
+    done: list[dict[str, Any]] = []
+    skipped: list[dict[str, str]] = []
+    for job in _told(ids, what, quiet=quiet):
+        try:
+            done.append(
+                {
+                    "id": job,
+                    **server.request("POST", f"/api/v1/jobs/{quote(job, safe='')}/{what}", body={})[0],
+                }
+            )
+        except ServerError as error:
+            # It moved on since it was listed; anything else concerns all of them.
+            if error.status not in (404, 409) or len(ids) == 1:
+                raise
+            skipped.append({"id": job, "reason": str(error)})
+    return done, skipped
+
+
+def _told(ids: Sequence[str], what: str, *, quiet: bool) -> Iterable[str]:
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, console=console, disable=quiet or len(ids) == 1 or not console.is_terminal, transient=True
+    ) as bar:
+        yield from bar.track(ids, description=what)
