@@ -1,4 +1,5 @@
-"""The writer's process as it is, with one more command for tests. `MEMORYD_TEST_MUTANT` loads a mutant first."""
+"""The writer's process as it is, with one more command for tests. `MEMORYD_TEST_MUTANT` loads a mutant first,
+`MEMORYD_TEST_DIES_AT` makes it die at a named step."""
 
 from __future__ import annotations
 
@@ -14,4 +15,7 @@ commands.registry.add(NOTE.name)(NOTE)
 mutant = os.environ.get("MEMORYD_TEST_MUTANT")
 if mutant:
     importlib.import_module(f"tests.writer.mutants.{mutant}").load()
+step = os.environ.get("MEMORYD_TEST_DIES_AT")
+if step:
+    importlib.import_module("tests.writer.dying").arm(step)
 sys.exit(main())
