@@ -64,6 +64,7 @@ def counts_in_words(task: dict[str, Any]) -> str:
     names = {
         "adopted": "projects",
         "written": "pages taken in",
+        "earlier_versions": "earlier versions from git",
         "moved": "renamed",
         "rewritten": "files written again",
         "gone": "pages deleted",

@@ -68,7 +68,7 @@ class Books:
         return {
             str(path.relative_to(self.wiki)): path.read_bytes()
             for path in sorted(self.wiki.rglob("*"))
-            if path.is_file() and path.name != "_meta.md"
+            if path.is_file() and path.name != "_meta.md" and ".git" not in path.parts
         }
 
     def close(self) -> None:

@@ -32,7 +32,10 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/reindex")
     @needs("admin")
     def _reindex() -> Response:
-        return _submitted(parts, StartReindex(**_flags("force")))
+        flags = _flags("force", "history")
+        if flags.get("history") and not (parts.settings.wiki / ".git").is_dir():
+            raise Invalid("the wiki has no history in git; begin without --history")
+        return _submitted(parts, StartReindex(**flags))
 
     @routes.post("/heal")
     @needs("admin")

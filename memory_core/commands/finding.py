@@ -12,14 +12,17 @@ from dataclasses import dataclass, field, replace
 from memory_core import limits
 from memory_core.commands.files import read_leniently
 from memory_core.commands.outside import Finding, What
+from memory_core.commands.past import History
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
 from memory_core.domain.wiki_file import FileStat
 from memory_core.store import projects, wiki_files, wiki_tasks
 from memory_core.store.database import Database
+from memory_core.store.pages import NewVersion
 from memory_core.store.wiki_files import PageRow, SeenFile
 from memory_core.store.wiki_tasks import WikiTask
 from memory_core.wiki.compare import Comparison, Differences, ProjectBooks, books_of
+from memory_core.wiki.git_past import PastFiles
 from memory_core.wiki.layout import META, project_directory, read_meta
 from memory_core.wiki.walk import ReadFile, WikiTree
 
@@ -50,12 +53,19 @@ class Finder:
     """Used by one thread. `redact` removes secrets from a text."""
 
     def __init__(
-        self, tree: WikiTree, database: Database, comparison: Comparison, redact: Callable[[str], str]
+        self,
+        tree: WikiTree,
+        database: Database,
+        comparison: Comparison,
+        redact: Callable[[str], str],
+        past: PastFiles | None = None,
     ) -> None:
         self._tree = tree
         self._database = database
         self._comparison = comparison
         self._redact = redact
+        #: Where earlier versions are looked for when a reindex is asked for them.
+        self.past = past
 
     @property
     def reads(self) -> int:
@@ -126,6 +136,11 @@ class _Findings:
         self._books = books
         self._found = found
         self._is_reindex = task is not None and task.kind == wiki_tasks.REINDEX
+        self._history = (
+            History(finder.past, books.directory, [file for file, _ in found.changed], finder.redacted)
+            if self._is_reindex and finder.past and task and task.options.get("history")
+            else None
+        )
         self._heal = task.options if task is not None and task.kind == wiki_tasks.HEAL else None
         self._state = state
         #: Pages that turned up under another name.
@@ -172,13 +187,17 @@ class _Findings:
         version, problem = read_leniently(path, self._finder.redacted(text), read.sha256)
         if self._is_reindex:
             version = replace(version, cause="reindex", actor="reindex")
-        seen = self._noted(file, read, problem)
         moved = self._moved_page(read) if page is None else None
+        past: tuple[NewVersion, ...] = ()
+        if page is None and moved is None and self._history is not None:
+            past, at = self._history.of(file, path, read.sha256)
+            version, problem = replace(version, created_at=at), problem or self._history.trouble
+        seen = self._noted(file, read, problem)
         if moved is not None:
             self._paired.add(moved.id)
             finding = self._finding(What.MOVED, file, seen, moved)
             return replace(finding, version=version, old_file=self._books.file_of(moved))
-        return replace(self._finding(What.WRITTEN, file, seen, page), version=version)
+        return replace(self._finding(What.WRITTEN, file, seen, page), version=version, past=past)
 
     def _moved_page(self, read: ReadFile) -> PageRow | None:
         """The page that had these very bytes and whose file is not there: its file has moved. One by inode first."""

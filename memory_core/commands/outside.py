@@ -19,6 +19,7 @@ from memory_core.store import links, pages, projects, wiki_files, wiki_tasks
 from memory_core.store.audit import record
 from memory_core.store.outbox import ABSENT, promise_file, promise_for, state_of
 from memory_core.store.pages import NewVersion, StoredPage
+from memory_core.store.past_versions import add_page_of
 from memory_core.store.transaction import Transaction
 from memory_core.store.wiki_files import SeenFile
 from memory_core.wiki.layout import file_of, project_directory
@@ -27,6 +28,10 @@ logger = logging.getLogger(__name__)
 
 #: How a file looks at this moment; None when there is none.
 LookAt = Callable[[str], "FileStat | None"]
+
+
+#: Counted beside what became of the findings: versions from the history.
+EARLIER = "earlier_versions"
 
 
 class What(StrEnum):
@@ -58,6 +63,8 @@ class Finding:
     seen: SeenFile | None = None
     #: The text as it was found, redacted.
     version: NewVersion | None = None
+    #: Earlier versions of a page that is new to the books, oldest first.
+    past: tuple[NewVersion, ...] = ()
     page_id: bytes | None = None
     #: The page's latest version when this was found.
     base_version: bytes | None = None
@@ -69,7 +76,7 @@ class Finding:
 
     @property
     def size_bytes(self) -> int:
-        return len(self.version.content) if self.version else 0
+        return sum(len(version.content) for version in (self.version, *self.past) if version)
 
 
 def apply_findings(
@@ -88,7 +95,10 @@ def apply_findings(
     for number, finding in enumerate(findings):
         if number and elapsed() > limits.FINDINGS_SECONDS:
             return number, counts
-        counts[_apply(tx, finding, look_at, lost_before).value] += 1
+        became = _apply(tx, finding, look_at, lost_before)
+        counts[became.value] += 1
+        if finding.past and became is What.WRITTEN:
+            counts[EARLIER] += len(finding.past)
     return len(findings), counts
 
 
@@ -137,6 +147,8 @@ def _written(tx: Transaction, finding: Finding) -> bool:
     if before is not None and before.path != path.path:
         pages.move(tx, before.id, path)
     before = before or pages.revive(tx, finding.project.id, path)
+    if before is None and finding.past:
+        before = add_page_of(tx, finding.project, path, finding.past)
     store_version(tx, finding.project, path, before, version, is_on_disk=True)
     return True
 

@@ -12,13 +12,21 @@ from memory_core.store.transaction import Transaction
 
 #: What no file of the wiki holds.
 CANNOT_COME_BACK = ("observations", "sessions", "handoffs", "tokens", "feedback and counts of reads")
+#: What its git does not hold either: several versions of one page between two commits are one there.
+NOT_IN_GIT = ("deleted pages (restore-page brings one back from a commit)", "versions between two commits")
+#: What stays in git where nobody asked for it.
+NOT_ASKED_FOR = ("earlier versions (--history takes them from git)",)
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartReindex:
-    """Take the wiki's files into a database that has no pages; `force`: into one that has some."""
+    """Take the wiki's files into a database that has no pages; `force`: into one that has some.
+
+    `history`: each page that is new to the database gets its earlier versions from git.
+    """
 
     force: bool = False
+    history: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +54,8 @@ def start_reindex(body: StartReindex, tx: Transaction) -> Answer | Refusal:
             message=f"the database holds {pages} pages; its wiki is kept in step without a reindex. Edited files are taken "
             "in by themselves; to take in whole directories that it does not know, use --force",
         )
-    return _begin(tx, wiki_tasks.REINDEX, {}) | {"cannot_come_back": list(CANNOT_COME_BACK)}
+    lost = (*CANNOT_COME_BACK, *(NOT_IN_GIT if body.history else NOT_ASKED_FOR))
+    return _begin(tx, wiki_tasks.REINDEX, {"history": body.history}) | {"cannot_come_back": list(lost)}
 
 
 @command(StartHeal, name="start_heal")

@@ -79,6 +79,10 @@ GIT_SILENT_SECONDS = 120.0
 CHECKPOINT_MESSAGE_MAX_CHARS = 2_000
 #: Lines of a commit message that name files.
 GIT_MESSAGE_FILES = 20
+#: What a rebuild of the tables takes of a page's history: versions, bytes of text in all, and commits in one question to git.
+HISTORY_VERSIONS_MAX = 100
+HISTORY_PAGE_MAX_BYTES = 4 * MIB
+HISTORY_SLICE_COMMITS = 2_000
 
 # --- the wiki as people edit it -----------------------------------------------------------------
 #: A whole look at the wiki; what the watcher tells is looked at after its pause.

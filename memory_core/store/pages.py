@@ -63,6 +63,8 @@ class NewVersion:
     cause: str
     session_id: bytes | None
     actor: str
+    #: UTC microseconds; None: now.
+    created_at: int | None = None
 
 
 _LATEST = (
@@ -275,10 +277,10 @@ def add_page(tx: Transaction, project: Project, path: PagePath, version: NewVers
         path_key=path.key,
         version_id=version_id,
         pinned=int(version.pinned),
-        now=tx.now,
+        now=version.created_at or tx.now,
         expires_at=version.expires_at,
     )
-    _add_version(tx, project, page_id, version_id, None, version)
+    add_version(tx, project, page_id, version_id, None, version)
     row: Any = tx.row(_BY_ID, id=page_id)
     _index(tx, row["number"], project, version)
     return page_id, version_id
@@ -287,14 +289,15 @@ def add_page(tx: Transaction, project: Project, path: PagePath, version: NewVers
 def supersede(tx: Transaction, project: Project, page: StoredPage, version: NewVersion) -> bytes:
     """A newer version of a page, indexed in place of the old one, which stays in the chain; its id."""
     version_id = tx.new_id()
-    tx.run(_SUPERSEDE, old_id=page.version_id, now=tx.now)
-    _add_version(tx, project, page.id, version_id, page.version_id, version)
+    now = version.created_at or tx.now
+    tx.run(_SUPERSEDE, old_id=page.version_id, now=now)
+    add_version(tx, project, page.id, version_id, page.version_id, version)
     tx.run(
         _MOVE_ON,
         page_id=page.id,
         new_version_id=version_id,
         is_pinned=int(version.pinned),
-        now=tx.now,
+        now=now,
         expiry=version.expires_at,
     )
     tx.run(_FTS_OUT, number=page.number)
@@ -334,7 +337,7 @@ def set_file_hash(tx: Transaction, version_id: bytes, sha256: bytes) -> None:
     tx.run(_SET_HASH, version=version_id, hash=sha256)
 
 
-def _add_version(
+def add_version(
     tx: Transaction,
     project: Project,
     page_id: bytes,
@@ -342,6 +345,7 @@ def _add_version(
     supersedes: bytes | None,
     version: NewVersion,
 ) -> None:
+    """One row of a page's chain and nothing else."""
     rendered.touch(tx, project.id)
     tx.run(
         _ADD_VERSION,
@@ -361,7 +365,7 @@ def _add_version(
         cause=version.cause,
         session_id=version.session_id,
         actor=version.actor,
-        created_at=tx.now,
+        created_at=version.created_at or tx.now,
     )
 
 

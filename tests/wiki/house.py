@@ -13,6 +13,8 @@ from memory_core.commands.finding import Finder
 from memory_core.commands.pages import WritePage
 from memory_core.store.database import Database
 from memory_core.wiki.compare import Comparison
+from memory_core.wiki.git import Git
+from memory_core.wiki.git_past import PastFiles
 from memory_core.wiki.outbox import Installer
 from memory_core.wiki.walk import WikiTree
 from tests.books import Books
@@ -52,10 +54,16 @@ class House:
         self.redact = lambda text: text.replace("hunter2", "[REDACTED]")
         self.installer = Installer(self.root)
         self.engine = BooksEngine(self.books)
-        tree = WikiTree(self.root, opened=self.read.append)
+        self.tree = tree = WikiTree(self.root, opened=self.read.append)
         self.outside = Outside(
             self.engine,
-            Finder(tree, Database(self.books.store.path), Comparison(tree, self.books.clock), self._redacted),
+            Finder(
+                tree,
+                Database(self.books.store.path),
+                Comparison(tree, self.books.clock),
+                self._redacted,
+                PastFiles(Git(self.root, directory)),
+            ),
             tree.look,
             clock=self.books.clock,
             status=StatusFile(directory / "wiki.status.json", self.books.clock),

@@ -20,6 +20,7 @@ from memory_core.store.database import Database
 from memory_core.store.git_batches import newest_version
 from memory_core.wiki.compare import Comparison
 from memory_core.wiki.git import Git
+from memory_core.wiki.git_past import PastFiles
 from memory_core.wiki.git_repository import Repository
 from memory_core.wiki.outbox import Installer
 from memory_core.wiki.walk import WikiTree
@@ -105,7 +106,13 @@ def assemble(
     tree, watcher = WikiTree(settings.wiki), Watcher(settings.wiki, clock)
     outside = Outside(
         engine,
-        Finder(tree, Database(settings.database), Comparison(tree, clock), redact),
+        Finder(
+            tree,
+            Database(settings.database),
+            Comparison(tree, clock),
+            redact,
+            PastFiles(Git(settings.wiki, settings.tmp_dir)),
+        ),
         tree.look,
         clock=clock,
         status=StatusFile(status_file(settings.run_dir), clock, watcher.state),
