@@ -20,10 +20,16 @@ from memory_core.domain import schedule
 from memory_core.domain.command import Refusal
 from memory_core.domain.job import QUEUES, Again, Done, Job, Later
 from memory_core.domain.schedule import Schedule
-from memory_core.errors import Invalid
+from memory_core.errors import CoreError, Invalid
 from memory_core.registry import Registry
 from memory_core.store import jobs
 from memory_core.store.transaction import Reading, Transaction
+
+
+class Cancelled(CoreError):
+    """The job was cancelled, and its kind stops."""
+
+    code = "cancelled"
 
 
 class Tools(Protocol):
@@ -40,7 +46,7 @@ class Tools(Protocol):
         ...
 
     def cancelled(self) -> bool:
-        """Whether to stop: ask before each long step. Does not block."""
+        """Whether to stop, by raising `Cancelled`: ask before each long step. Does not block."""
         ...
 
     def progress(self, text: str) -> None:

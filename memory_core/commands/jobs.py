@@ -6,7 +6,6 @@ transaction in which the job is finished.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -227,7 +226,7 @@ def _bounded(result: Mapping[str, Any], job: Job) -> Mapping[str, Any]:
 
 
 def _size(value: Mapping[str, Any]) -> int:
-    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    return len(rules.as_json(value).encode())
 
 
 def _log_failure(job: Job) -> None:

@@ -6,6 +6,7 @@ microseconds. The checks of the table `jobs` say the same once more, so that no 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -193,6 +194,11 @@ class Job:
     @property
     def has_ended(self) -> bool:
         return self.state in ENDED
+
+
+def as_json(value: Mapping[str, Any]) -> str:
+    """A result or a cursor as it is stored; its length in UTF-8 is what the limits mean."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def after(state: State, move: Move) -> State | None:

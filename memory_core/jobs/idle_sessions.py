@@ -24,7 +24,7 @@ class IdleSessions:
 
 def prepare(reading: Reading, job: Job) -> IdleSessions:
     before = (job.claimed_at or job.created_at) - _IDLE_US
-    return IdleSessions(sessions=tuple(sessions.idle(reading, before, limits.IDLE_SESSIONS_PER_JOB)))
+    return IdleSessions(sessions=tuple(sessions.idle(reading, before, limits.IDLE_SESSIONS_PER_SLICE)))
 
 
 def compute(found: IdleSessions, _tools: Tools) -> IdleSessions:

@@ -43,8 +43,8 @@ JOB_ERROR_MAX_BYTES = 4 * KIB
 JOB_SUBJECT_MAX_CHARS = 512
 JOB_CURSOR_MAX_BYTES = 4 * KIB
 WORKER_NAME_MAX_CHARS = 128
-#: Idle sessions that one claim looks at.
-IDLE_SESSIONS_PER_JOB = 8
+#: Idle sessions that one slice ends: a long one takes a command's whole time.
+IDLE_SESSIONS_PER_SLICE = 2
 
 #: A pool worker that asked for jobs within this time is there; it asks at least every 15 s unless its slots are busy.
 POOL_HEARD_SECONDS = 60.0
@@ -62,5 +62,8 @@ SCHEDULE_MAX_SECONDS = 366 * 24 * 3600
 SCHEDULE_PROJECTS = 50
 #: Slots are remembered so long, and the jobs that they made; of each schedule the newest for ever.
 SCHEDULE_SLOT_DAYS = 40
-#: Findings of an integrity audit that its job names.
+#: Findings of an integrity audit that its job names, and the length of one name.
 AUDIT_FINDINGS_MAX = 20
+AUDIT_NAME_MAX_CHARS = 240
+#: What differs is looked at again after these pauses: an edit is taken in within half a minute.
+AUDIT_PAUSES_SECONDS = (2.0, 10.0, 40.0)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
-from memory_core.domain.job import Job, State
+from memory_core.domain.job import Job, State, as_json
 from memory_core.store import job_claims
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import projects, workspaces
@@ -200,13 +200,9 @@ def _changing(job: Job) -> dict[str, Any]:
     values: dict[str, Any] = {name: getattr(job, name) for name in _CHANGING}
     return values | {
         "state": job.state.value,
-        "cursor": _json(job.cursor),
-        "result": _json(job.result),
+        "cursor": None if job.cursor is None else as_json(job.cursor),
+        "result": None if job.result is None else as_json(job.result),
     }
-
-
-def _json(value: Mapping[str, Any] | Sequence[Any] | None) -> str | None:
-    return None if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
 def _job(row: Row) -> Job:

@@ -45,7 +45,7 @@ def reasons(store: Store) -> dict[str, str | None]:
 
 
 def test_sessions_are_ended_after_two_hours_of_silence_a_few_at_a_time(store: Store):
-    names = [f"s{number:02}" for number in range(2 * limits.IDLE_SESSIONS_PER_JOB + 1)]
+    names = [f"s{number:02}" for number in range(2 * limits.IDLE_SESSIONS_PER_SLICE + 1)]
     for name in names:
         say(store, name)
     store.clock.advance(limits.SESSION_IDLE_SECONDS + 1)
