@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import gzip
 import logging
 from collections.abc import Iterable, Iterator
 from itertools import chain, repeat
@@ -117,7 +118,8 @@ def test_an_answer_of_something_else_is_malformed_or_no_answer(bench: Bench, bod
 
 def test_a_packed_answer_is_not_unpacked(bench: Bench):
     whole = bench.fake.answer("x")
-    bench.server.will(Reply(headers={**whole.headers, "content-encoding": "gzip"}, chunks=whole.chunks))
+    packed = [gzip.compress(b"".join(whole.chunks))]
+    bench.server.will(Reply(headers={**whole.headers, "content-encoding": "gzip"}, chunks=packed))
 
     with pytest.raises(errors.Malformed):
         bench.model().complete(ask("x"))

@@ -243,12 +243,12 @@ def test_what_the_provider_asks_for_is_waited(bench: Bench, form: str):
 
 
 def test_a_longer_pause_is_not_waited_but_told(bench: Bench):
-    bench.server.will(bench.fake.failure(429, {"retry-after": "3600"}))
+    bench.server.will(bench.fake.failure(429, {"retry-after": "60"}))
 
     with pytest.raises(errors.RateLimited) as caught:
         bench.model().complete(ask("x"))
 
-    assert caught.value.retry_after_seconds == 3600
+    assert caught.value.retry_after_seconds == 60
     assert bench.clock.slept == []
 
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+import voyageai.util
 
+from memory_core import limits
 from memory_core.models import errors
 from memory_core.models.port import LanguageModel, ask
 from memory_core.models.settings import ModelSettings, choose, choose_embedder
 from tests.models.fakes.anthropic import Anthropic
+from tests.models.fakes.embedding import VoyageEmbeddings
 from tests.models.fakes.gemini import Gemini
 from tests.models.fakes.openai import OpenAI, OpenAICompatible
 from tests.models.fakes.shape import KEY
@@ -47,6 +52,15 @@ def test_anthropic_says_by_type_what_its_status_does_not():
     broke = {"type": "error", "error": {"type": "billing_error", "message": "credit balance"}}
 
     assert isinstance(after(Anthropic(), json_reply(broke, status=400), "anthropic"), errors.OutOfCredit)
+
+
+def test_what_was_spent_before_the_connection_broke_is_told():
+    cut = Anthropic().answer("Half an answer").broken(4, "cut")
+
+    error = after(Anthropic(), cut, "anthropic")
+
+    assert isinstance(error, errors.Unreachable)
+    assert error.usage.input_tokens == 30 * limits.MODEL_TRIES
 
 
 def test_openai_tells_a_spent_quota_from_a_rate():
@@ -107,6 +121,31 @@ def test_gemini_s_newer_embedders_are_told_in_the_text_what_it_is_for():
     texts = [body["requests"][0]["content"]["parts"][0]["text"] for body in asked]
     assert texts == ["task: search result | query: tea", "title: none | text: tea"]
     assert not any("taskType" in body["requests"][0] for body in asked)
+
+
+def test_voyage_s_session_reads_no_files_of_the_machine_and_prints_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login other password other\n")
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setattr(voyageai.util, "VOYAGE_LOG", "debug")
+    fake = VoyageEmbeddings()
+    with serving(fake.read) as server:
+        server.will(fake.answer([[1.0, 0.0]]))
+        embedder = choose_embedder(
+            ModelSettings(
+                embed_provider="voyage", embed_base_url=fake.base_url(server.port), embed_api_key=KEY
+            ),
+            QuickClock(),
+        )
+        assert embedder is not None
+        # In a thread of its own: the client keeps a session for each.
+        thread = threading.Thread(target=embedder.embed, args=(["private text"],))
+        thread.start()
+        thread.join(20)
+
+        assert [seen.texts for seen in map(fake.read, server.asked)] == [["private text"]]
+    assert "private text" not in "".join(capfd.readouterr())
 
 
 class Limited(OpenAICompatible):

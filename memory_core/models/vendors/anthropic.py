@@ -76,12 +76,9 @@ class AnthropicWire:
                 stop_sequences=list(request.stop) or anthropic.omit,
                 output_config=_output(asked.schema) if asked.schema else anthropic.omit,
             )
-            is_over = False
             for event in events:
                 heard.unknown |= answers.unknown_fields(event)
-                is_over = _take(event, heard) or is_over
-            if not is_over:
-                raise errors.Unreachable
+                _take(event, heard)
             return heard.completion(self.access.model)
 
 
@@ -95,8 +92,8 @@ def _output(schema: Schema) -> OutputConfigParam:
     return {"format": {"type": "json_schema", "schema": schema.shown}}
 
 
-def _take(event: RawMessageStreamEvent, heard: Heard) -> bool:
-    """Take one event in; whether it was the last. New kinds of events may come: they are counted and passed over."""
+def _take(event: RawMessageStreamEvent, heard: Heard) -> None:
+    """Take one event in. New kinds of events may come: they are counted and passed over."""
     match event.type:
         case "message_start":
             heard.model = answers.text(event.message.model)
@@ -113,13 +110,10 @@ def _take(event: RawMessageStreamEvent, heard: Heard) -> bool:
             heard.is_refused = reason == "refusal"
             # A reason that is not known yet: what is there is the answer.
             heard.stop = _STOPS.get(reason, StopReason.END) if reason else None
-        case "message_stop":
-            return True
-        case "content_block_stop":
+        case "content_block_stop" | "message_stop":
             pass
         case _:
             heard.unknown.add(f"event.{event.type}")
-    return False
 
 
 def _usage(said: MessageUsage | MessageDeltaUsage, before: Usage) -> Usage:
