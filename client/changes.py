@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+from memory_core.durable import sync_directory
 from memory_core.errors import Conflict, Invalid
 
 BACKUP_WORD = ".memoryd-backup-"
@@ -127,8 +128,4 @@ def _replace(target: Path, data: bytes, mode: int) -> None:
     except OSError:
         tmp.unlink(missing_ok=True)
         raise
-    directory = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(target.parent)

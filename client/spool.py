@@ -11,6 +11,7 @@ import os
 import re
 
 from memory_core import limits
+from memory_core.durable import sync_directory
 
 _NAME = re.compile(r"(\d{13})-(\d+)-([0-9a-f]+)\.json")
 _TMP = re.compile(r"\.(\d{13}-\d+-[0-9a-f]+\.json)\.tmp")
@@ -202,7 +203,7 @@ class Spool:
             raise
         os.close(descriptor)
         os.rename(tmp, os.path.join(self.directory, name))
-        _sync_directory(self.directory)
+        sync_directory(self.directory)
 
 
 _CREATE = os.O_CREAT | os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -239,11 +240,3 @@ def _unlink(path: str) -> None:
         os.unlink(path)
     except FileNotFoundError:
         pass
-
-
-def _sync_directory(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from memory_core import limits
 from memory_core.config import Settings
 from memory_core.errors import Unavailable
+from workers.broker_file import lay_out_file
 
 #: What nobody needs in operation and what loses data or opens the machine. `CONFIG GET` stays for the start-up check.
 _DENIED = (
@@ -86,6 +87,7 @@ def lay_out(settings: Settings, endpoint: Endpoint) -> None:
     """Directory and files that the broker needs to start at `endpoint`, where they are missing: it may have been wiped with
     its disk. Raises `OSError`."""
     settings.broker_dir.mkdir(mode=0o700, exist_ok=True)
+    lay_out_file(settings.broker_dir)
     record = {"path": endpoint.path, "port": endpoint.port, "password": endpoint.password}
     _write(_endpoint_file(settings), json.dumps(record))
     _write(config_file(settings), configuration(settings, endpoint))

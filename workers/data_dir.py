@@ -14,6 +14,7 @@ from pathlib import Path
 
 from memory_core.config import Settings
 from memory_core.domain.token import mint
+from memory_core.durable import sync_directory
 from memory_core.errors import Invalid, Unavailable
 
 #: Locks and mmap are not to be trusted there; SQLite's write-ahead log needs both.
@@ -39,6 +40,9 @@ def prepare(settings: Settings) -> None:
     _create(settings.marker_file, json.dumps({"memoryd": "data directory", "format": _FORMAT}) + "\n")
     for directory in layout(settings):
         _make_inside(directory)
+    # What is synced below a name that a power cut takes away is gone with it; an earlier start may have been killed before this.
+    for parent in {directory.parent for directory in layout(settings)}:
+        sync_directory(parent)
     _create(settings.token_file, mint().text + "\n")
     _create(settings.install_key_file, secrets.token_bytes(32))
     _make_handout(settings)
@@ -136,7 +140,10 @@ def _home(settings: Settings) -> Path:
 
 def _make_root(root: Path) -> None:
     try:
+        missing = [path for path in (root, *root.parents) if not path.exists()]
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path in missing:
+            sync_directory(path.parent)
     except FileExistsError as error:
         raise Invalid(f"{root} is not a directory; choose another one with --data-dir") from error
     except OSError as error:
@@ -222,12 +229,4 @@ def _create(path: Path, content: str | bytes, mode: int = 0o600) -> None:
         pass  # another start was quicker; its content holds
     finally:
         aside.unlink()
-    _sync_directory(path.parent)
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    sync_directory(path.parent)

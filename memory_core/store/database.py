@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from memory_core import limits
+from memory_core.durable import sync_directory
 from memory_core.errors import CoreError, Invalid, NotFound, StorageFailed, StorageStopped
 from memory_core.store import driver
 from memory_core.store.statement import Row, Statement
@@ -54,8 +55,10 @@ def translated(error: Exception) -> CoreError:
 
 
 def create_database(path: Path) -> None:
-    """Make an empty database file, 0600; an error if something lies there already."""
+    """Make an empty database file, 0600, durably; an error if something lies there already."""
     os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW, 0o600))
+    # SQLite syncs the name of its log, not that of the file that it did not make itself.
+    sync_directory(path.parent)
 
 
 def open_writer(path: Path) -> Any:

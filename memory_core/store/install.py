@@ -19,6 +19,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
+from memory_core.durable import sync_directory
 from memory_core.errors import Conflict, Invalid, NotFound
 from memory_core.store.database import Snapshot, create_database, open_reader
 from memory_core.store.statement import Statement, text_statement
@@ -232,11 +233,7 @@ def replace_synced(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     aside.replace(path)
-    directory = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    sync_directory(path.parent)
 
 
 def _look(database: Path) -> Install | None:

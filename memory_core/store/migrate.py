@@ -18,6 +18,7 @@ from typing import Any
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS, Clock, SystemClock
+from memory_core.durable import sync_directory
 from memory_core.errors import CoreError, StorageFailed, StorageStopped
 from memory_core.store import driver, schema
 from memory_core.store.database import Snapshot, create_database, open_reader, open_writer, translated
@@ -96,7 +97,7 @@ def back_up(connection: Any, backups: Path, revision: str, clock: Clock) -> Path
         target.close()
     _sync(aside)
     aside.replace(path)
-    _sync(backups)
+    sync_directory(backups)
     for old in sorted(backups.glob(f"{_BACKUP_PREFIX}*.sqlite"))[: -limits.SCHEMA_BACKUPS_KEPT]:
         old.unlink()
     return path

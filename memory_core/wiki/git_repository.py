@@ -15,6 +15,7 @@ from pathlib import Path
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS, Clock
+from memory_core.durable import sync_directory
 from memory_core.errors import Invalid, NotFound
 from memory_core.wiki.git import Git, GitBusy, GitFailed, revision
 from memory_core.wiki.git_lock import Locks
@@ -219,7 +220,7 @@ class Repository:
             ]
         for place in dict.fromkeys(wanted):
             with suppress(FileNotFoundError):
-                _sync_directory(place)
+                sync_directory(place)
 
     # --- looking ---
 
@@ -316,11 +317,3 @@ def plain(text: str) -> str:
             " " if unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") else char for char in text
         ).split()
     )
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -11,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -35,6 +36,26 @@ def settings(tmp_path: Path) -> Settings:
     made = Settings(data_dir=tmp_path / "data")
     data_dir.prepare(made)
     return made
+
+
+#: Of each directory: the names that were in it when it was last synced.
+Synced = dict[Path, set[str]]
+
+
+@pytest.fixture
+def synced(monkeypatch: pytest.MonkeyPatch) -> Synced:
+    """What a power cut would leave of each directory's names; it notes every sync of one from now on."""
+    found: Synced = defaultdict(set)
+    sync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        sync(descriptor)
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        if path.is_dir():
+            found[path] = {entry.name for entry in path.iterdir()}
+
+    monkeypatch.setattr(os, "fsync", noting)
+    return found
 
 
 BrokerStart = Callable[[Settings], subprocess.Popen[bytes]]

@@ -13,7 +13,7 @@ import redis
 from memory_core.clock import SystemClock
 from memory_core.config import Settings
 from memory_core.errors import Unavailable
-from tests.stack.conftest import BrokerStart
+from tests.stack.conftest import BrokerStart, Synced
 from workers import broker, data_dir
 from workers.beat import ring_all
 from workers.broker_check import check_broker
@@ -61,6 +61,50 @@ def test_a_torn_tail_of_the_broker_file_does_not_stop_its_start(
 
     with redis.Redis.from_url(broker.broker_url(settings)) as client:
         assert client.xlen("m:x:commands") == 1
+
+
+@pytest.mark.parametrize("left", ["a whole entry", "a torn entry"])
+def test_zeros_at_the_end_of_the_broker_file_do_not_stop_its_start(
+    left: str, settings: Settings, start_broker: BrokerStart, caplog: pytest.LogCaptureFixture
+) -> None:
+    process = start_broker(settings)
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        client.xadd("m:x:commands", {"n": 1})
+        client.xadd("m:x:commands", {"n": b"2" + bytes(50)})
+    process.kill()
+    process.wait()
+    log = next((settings.broker_dir / "appendonlydir").glob("*.incr.aof"))
+    if left == "a torn entry":
+        os.truncate(log, log.stat().st_size - 10)
+    os.truncate(log, log.stat().st_size + 3 * 1024 * 1024)
+
+    start_broker(settings)
+
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        assert client.xlen("m:x:commands") == (2 if left == "a whole entry" else 1)
+    assert [record for record in caplog.records if getattr(record, "action", "") == "broker_file_cut"]
+
+
+def test_a_file_without_zeros_at_its_end_is_left_alone(settings: Settings, start_broker: BrokerStart) -> None:
+    process = start_broker(settings)
+    with redis.Redis.from_url(broker.broker_url(settings)) as client:
+        client.xadd("m:x:commands", {"n": 1})
+    process.kill()
+    process.wait()
+    log = next((settings.broker_dir / "appendonlydir").glob("*.incr.aof"))
+    before = log.stat().st_mtime_ns, log.read_bytes()
+
+    broker.set_up(settings)
+
+    assert (log.stat().st_mtime_ns, log.read_bytes()) == before
+
+
+def test_the_directory_of_the_broker_files_outlasts_a_power_cut(settings: Settings, synced: Synced) -> None:
+    shutil.rmtree(settings.broker_dir)
+    broker.set_up(settings)
+
+    assert "appendonlydir" in synced[settings.broker_dir]
+    assert settings.broker_dir.name in synced[settings.broker_dir.parent]
 
 
 def test_a_broker_whose_directory_was_wiped_is_laid_out_anew_before_its_next_start(

@@ -7,6 +7,8 @@ import pytest
 
 from memory_core.config import Settings
 from memory_core.errors import Invalid
+from memory_core.store.database import create_database
+from tests.stack.conftest import Synced
 from workers import data_dir
 
 
@@ -26,6 +28,20 @@ def test_a_first_start_makes_everything_private(tmp_path: Path) -> None:
     assert len(settings.install_key_file.read_bytes()) == 32
     assert settings.token_file.read_text().startswith("mdt_")
     assert not list(settings.data_dir.glob(".new-*"))
+
+
+def test_each_directory_of_a_first_start_outlasts_a_power_cut(tmp_path: Path, synced: Synced) -> None:
+    settings = Settings(data_dir=tmp_path / "deep" / "data")
+    data_dir.prepare(settings)
+
+    made = [settings.data_dir.parent, settings.data_dir, *data_dir.layout(settings)]
+    assert [path for path in made if path.name not in synced[path.parent]] == []
+
+
+def test_the_database_of_a_first_start_outlasts_a_power_cut(settings: Settings, synced: Synced) -> None:
+    create_database(settings.database)
+
+    assert settings.database.name in synced[settings.database.parent]
 
 
 def test_a_second_start_keeps_token_and_key(settings: Settings) -> None:

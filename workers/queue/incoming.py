@@ -9,6 +9,7 @@ from pathlib import Path
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
+from memory_core.durable import sync_directory
 from memory_core.errors import Invalid, StorageStopped, Unavailable
 from workers.queue.wire import BodyReference
 
@@ -29,10 +30,12 @@ class Incoming:
         target = self._directory / reference.name
         unfinished = self._directory / f".t-{reference.name}"
         try:
-            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._directory.is_dir():
+                self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                sync_directory(self._directory.parent)
             _write_synced(unfinished, body)
             unfinished.rename(target)
-            _sync_directory(self._directory)
+            sync_directory(self._directory)
         except OSError as error:
             unfinished.unlink(missing_ok=True)
             target.unlink(missing_ok=True)
@@ -86,11 +89,3 @@ def _write_synced(path: Path, body: bytes) -> None:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
