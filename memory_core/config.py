@@ -145,6 +145,11 @@ class Settings:
         return self.data_dir / "token"
 
     @property
+    def local_pool_token_file(self) -> Path:
+        """The token of this machine's own pool worker."""
+        return self.run_dir / "pool.token"
+
+    @property
     def install_key_file(self) -> Path:
         """32 random bytes: the key of redaction markers and body hashes."""
         return self.data_dir / "install.key"

@@ -19,7 +19,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from memory_core import limits
 from memory_core.commands.jobs import ClaimJob, FailJob, FinishJob, ReleaseJob, RenewJob
 from memory_core.domain.job import QUEUES, Failure, Job, Reason, check_lease
-from memory_core.errors import Invalid, NotFound, StaleLease
+from memory_core.errors import Invalid, NotFound, StaleLease, Unavailable
 from memory_core.ids import id_bytes, id_text
 from memory_core.job_kind import JobKind, kinds
 from memory_core.store import jobs
@@ -28,7 +28,7 @@ from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CallContext
-from web.parts import Parts
+from web.parts import Parts, install_id
 
 logger = logging.getLogger(__name__)
 
@@ -71,6 +71,14 @@ class Release(Leased, kw_only=True):
 
 def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("pool", __name__, url_prefix="/pool")
+
+    @routes.get("/about")
+    @needs("pool")
+    def _about() -> Response:
+        install = install_id(parts.settings, parts.database)
+        if not install:
+            raise Unavailable("this server does not know its install yet; its writer has not started")
+        return json_answer({"install": install, "version": parts.version})
 
     @routes.post("/claim")
     @needs("pool")

@@ -27,7 +27,7 @@ _ASIDE = ".new-"
 
 
 def prepare(settings: Settings) -> None:
-    """Make or check the layout; on a first start make the token and the install's key. Idempotent.
+    """Make or check the layout; on a first start make the tokens and the install's key. Idempotent.
 
     Raises `Invalid`, with what to do about it, for a directory that is not ours, is open to
     others' links, or lies on a network file system.
@@ -44,6 +44,7 @@ def prepare(settings: Settings) -> None:
     for parent in {directory.parent for directory in layout(settings)}:
         sync_directory(parent)
     _create(settings.token_file, mint().text + "\n")
+    _create(settings.local_pool_token_file, mint().text + "\n")
     _create(settings.install_key_file, secrets.token_bytes(32))
     _make_handout(settings)
 

@@ -15,6 +15,8 @@ from memory_core.errors import Invalid
 
 #: Marks our tokens in any text; the redaction rules look for it.
 PREFIX = "mdt_"
+#: What a token may be for, the mightiest first; `web.auth` says what each may do.
+SCOPES = ("admin", "write", "read", "capture", "pool")
 #: Random bytes of the secret part.
 SECRET_BYTES = 32
 #: Characters of the public id.

@@ -25,6 +25,9 @@ CLOSING_DRAIN_MAX_BYTES = 16 * MIB
 #: How long a token's record is believed; a revoked token works no longer than this.
 TOKEN_CACHE_SECONDS = 3.0
 TOKENS_CACHED_MAX = 1_024
+#: Tokens that are kept, revoked ones included; the longest time for which one may be given out.
+TOKENS_MAX = 1_000
+TOKEN_DAYS_MAX = 3_650
 #: A browser that signed in is remembered this long.
 COOKIE_SECONDS = 30 * 24 * 3600
 #: After an MCP answer is sent, for what its handler still does.

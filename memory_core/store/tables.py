@@ -69,6 +69,8 @@ tokens = Table(
     at("created_at"),
     at("expires_at", nullable=True),
     at("revoked_at", nullable=True),
+    #: What people call it.
+    Column("name", Text, nullable=False, server_default=text("''")),
 )
 
 # --- scopes --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from memory_core.clock import Clock
 from memory_core.config import Settings
 from memory_core.domain import token
-from memory_core.errors import CoreError, StorageStopped
+from memory_core.errors import CoreError, Invalid, StorageStopped
 from memory_core.ids import IdSource
 from memory_core.store import install, principals
 from memory_core.store.install import Install, Permission
@@ -49,9 +49,11 @@ def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None
     migrate_apart(settings.database, settings.backups)
     connection = WriterConnection(settings.database)
     try:
-        identity = _establish(connection, settings, clock, ids, machine, permission)
+        identity, pool_token = _establish(connection, settings, clock, ids, machine, permission)
         with _disk_errors():
             install.mark(settings.marker_file, identity)
+            if pool_token is not None:
+                install.replace_synced(settings.local_pool_token_file, pool_token + "\n")
             if _known(settings) != identity.text:
                 install.replace_synced(settings.install_file, identity.text + "\n")
     except BaseException:
@@ -85,7 +87,8 @@ def _establish(
     ids: IdSource,
     machine: str,
     permission: Permission,
-) -> Install:
+) -> tuple[Install, str | None]:
+    """Who the database is now, and a new token for this machine's pool worker where its old one was revoked."""
     tx = Transaction(connection.raw, ids)
     tx.now = clock.now_us()
     connection.begin()
@@ -100,11 +103,26 @@ def _establish(
         if settings.token_file.exists():
             text = settings.token_file.read_text(encoding="ascii").strip()
             principals.ensure_owner(tx, *token.parse(text))
+        pool_token = _ensure_pool(tx, settings)
         connection.commit()
     except BaseException:
         connection.rollback()
         raise
-    return identity
+    return identity, pool_token
+
+
+def _ensure_pool(tx: Transaction, settings: Settings) -> str | None:
+    try:
+        text = settings.local_pool_token_file.read_text(encoding="ascii").strip()
+        if principals.ensure_pool(tx, *token.parse(text)):
+            return None
+    except FileNotFoundError:
+        return None  # who runs without it was told so
+    except (Invalid, UnicodeDecodeError):
+        pass  # not a whole token: another one takes its place
+    made = token.mint()
+    principals.ensure_pool(tx, made.public_id, made.digest)
+    return made.text
 
 
 def _known(settings: Settings) -> str | None:
