@@ -16,11 +16,10 @@ from collections.abc import Callable
 
 from celery import Celery, signals
 from celery.worker import state
-from redis.exceptions import RedisError
 
-from memory_core import limits
 from memory_core.clock import Clock
 from workers.celery_app import DRAIN_TASK, WRITER, worker_of
+from workers.hearing import Hearing
 
 logger = logging.getLogger(__name__)
 
@@ -42,13 +41,11 @@ class Consumer:
         clock: Clock,
         stopping: threading.Event,
     ) -> None:
+        """`waiting`: how many doorbells lie on the broker; raises `RedisError` when it is away."""
         self._app = app
         self._install = install
         self._drain = drain
-        #: How many doorbells wait on the broker; raises when it is away.
-        self._waiting = waiting
-        self._clock = clock
-        self._heard_at = clock.monotonic()
+        self._hearing = Hearing((WRITER,), lambda _: waiting(), clock)
         self._stopping = stopping
         self._thread = threading.Thread(target=self._run, name="celery", daemon=True)
         self._watch = threading.Thread(target=self._watch_over, name="celery-watch", daemon=True)
@@ -62,13 +59,8 @@ class Consumer:
         self._watch.start()
 
     def hangs(self) -> bool:
-        """Whether doorbells wait and none was answered for too long."""
-        if self._clock.monotonic() - self._heard_at < limits.CONSUMER_SILENT_SECONDS:
-            return False
-        try:
-            return self._waiting() > 0
-        except RedisError:
-            return False  # nobody can ring: its silence says nothing
+        """Whether doorbells wait and none was answered for too long. Look every few seconds."""
+        return self._hearing.deaf_to() is not None
 
     def end(self) -> None:
         """Ask it to end and wait a moment; a consumer that hangs is left behind, it holds nothing."""
@@ -76,11 +68,11 @@ class Consumer:
         self._thread.join(_END_SECONDS)
 
     def _answer(self) -> dict[str, int]:
-        self._heard_at = self._clock.monotonic()
+        self._hearing.heard(WRITER)
         try:
             return self._drain()
         finally:
-            self._heard_at = self._clock.monotonic()
+            self._hearing.heard(WRITER)
 
     def _watch_over(self) -> None:
         while not self._stopping.wait(_LOOK_SECONDS):
