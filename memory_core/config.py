@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from memory_core import config_file
+from memory_core import config_file, limits
 from memory_core.errors import Invalid, Unavailable
 
 #: Prefix of every environment variable; `data_dir` is `MEMORYD_DATA_DIR`.
@@ -46,6 +46,20 @@ class Settings:
     free_disk_min_bytes: int = 0
     #: Accept a data directory on NFS, SMB, 9p or FUSE, where locks cannot be trusted.
     allow_network_disk: bool = False
+    #: Where a pool worker finds the gate; empty: at `host` and `port`.
+    gate_url: str = ""
+    #: A pool worker's token; empty: the one that the first start wrote into the data directory.
+    pool_token_file: str = ""
+    #: What a pool worker serves; empty: all queues.
+    pool_queues: tuple[str, ...] = ()
+    #: Jobs of one queue at once.
+    pool_slots: int = 1
+    #: How jobs, logs and Flower name a pool worker; empty: `pool`.
+    worker_name: str = ""
+    #: `data_dir` holds nothing but this process's own logs and temporary files: the data is on another machine.
+    off_data_host: bool = False
+    #: Where a supervisor and its children keep logs, signs of life and temporary files; empty: in `data_dir`.
+    state_dir: str = ""
     #: A configuration file elsewhere than in the data directory.
     config_file: str = ""
     #: The name of the machine that the data directory belongs to, where the system's own id does not last (containers).
@@ -73,6 +87,16 @@ class Settings:
     @property
     def url(self) -> str:
         return f"http://{self.host}:{self.port}"
+
+    @property
+    def effective_gate_url(self) -> str:
+        """A gate that listens on every address is asked on loopback."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return self.gate_url or f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+    @property
+    def effective_pool_token_file(self) -> Path:
+        return Path(self.pool_token_file) if self.pool_token_file else self.local_pool_token_file
 
     # --- the layout of the data directory (docs/data-model.md) ---
 
@@ -104,12 +128,17 @@ class Settings:
     @property
     def run_dir(self) -> Path:
         """Locks, heartbeats, the writer's in-progress mark."""
-        return self.data_dir / "run"
+        return self.own_dir / "run"
+
+    @property
+    def own_dir(self) -> Path:
+        """What belongs to this process tree and not to the data."""
+        return Path(self.state_dir) if self.state_dir else self.data_dir
 
     @property
     def handout(self) -> Path:
         """What processes without the data need to know: the install's id and tokens of small power."""
-        return Path(self.handout_dir) if self.handout_dir else self.run_dir
+        return Path(self.handout_dir) if self.handout_dir else self.data_dir / "run"
 
     @property
     def install_file(self) -> Path:
@@ -122,18 +151,23 @@ class Settings:
         return self.handout / "metrics.token"
 
     @property
+    def local_pool_token_file(self) -> Path:
+        """The token of this machine's own pool worker."""
+        return self.handout / "pool.token"
+
+    @property
     def flower_auth_file(self) -> Path:
         """`user:password` of Flower."""
         return self.handout / "flower.auth"
 
     @property
     def log_dir(self) -> Path:
-        return self.data_dir / "logs"
+        return self.own_dir / "logs"
 
     @property
     def tmp_dir(self) -> Path:
         """TMPDIR and cache directories of every child."""
-        return self.data_dir / "tmp"
+        return self.own_dir / "tmp"
 
     @property
     def cache_dir(self) -> Path:
@@ -143,11 +177,6 @@ class Settings:
     @property
     def token_file(self) -> Path:
         return self.data_dir / "token"
-
-    @property
-    def local_pool_token_file(self) -> Path:
-        """The token of this machine's own pool worker."""
-        return self.run_dir / "pool.token"
 
     @property
     def install_key_file(self) -> Path:
@@ -202,6 +231,8 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     told["data_dir"] = Path(told.get("data_dir") or default_data_dir(environ)).expanduser().absolute()
     file = Settings(data_dir=told["data_dir"], config_file=told.get("config_file", "")).effective_config_file
     settings = Settings(**{**_server_table(file), **told})
+    if not 1 <= settings.pool_slots <= limits.POOL_SLOTS_MAX:
+        raise Invalid(f"pool_slots is 1 to {limits.POOL_SLOTS_MAX}")
     if settings.effective_probe_port == settings.port:
         raise Invalid(f"port and probe port are both {settings.port}; choose another one with --probe-port")
     return settings
@@ -262,6 +293,9 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "new_database": _flag,
     "allow_network_disk": _flag,
     "flower": _flag,
+    "off_data_host": _flag,
+    "pool_slots": int,
+    "pool_queues": _names,
     "allowed_hosts": _names,
 }
 

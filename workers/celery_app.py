@@ -92,12 +92,20 @@ def ring(app: Celery, install: str, queue: str) -> None:
     )
 
 
-def worker_of(app: Celery, install: str, queues: tuple[str, ...], *, name: str, threads: int):
-    """A Celery worker for those queues with a thread pool; the caller starts it. No gossip, no remote control."""
+def worker_of(
+    app: Celery,
+    install: str,
+    queues: tuple[str, ...],
+    *,
+    name: str,
+    threads: int,
+    pool: str | type = "threads",
+):
+    """A Celery worker for those queues with a pool of threads; the caller starts it. No gossip, no remote control."""
     return app.Worker(
         hostname=f"{name}@{install[:8]}",
         queues=[queue_name(install, queue) for queue in queues],
-        pool="threads",
+        pool=pool,
         concurrency=threads,
         without_gossip=True,
         without_mingle=True,

@@ -44,13 +44,12 @@ def prepare(settings: Settings) -> None:
     for parent in {directory.parent for directory in layout(settings)}:
         sync_directory(parent)
     _create(settings.token_file, mint().text + "\n")
-    _create(settings.local_pool_token_file, mint().text + "\n")
     _create(settings.install_key_file, secrets.token_bytes(32))
     _make_handout(settings)
 
 
 def require(settings: Settings) -> None:
-    """Look whether this is a data directory that its owner made ready; changes nothing.
+    """Look whether this is a data directory that its owner made ready; changes nothing in it. A state directory apart is made.
 
     Raises `Unavailable` where it is not (yet), `Invalid` where it is somebody else's or on a network file system.
     """
@@ -61,30 +60,37 @@ def require(settings: Settings) -> None:
         )
     _refuse_network(root, settings)
     _refuse_foreign(root, settings.marker_file)
-    for directory in layout(settings):
+    for directory in _data_places(settings) if settings.state_dir else layout(settings):
         if directory.is_symlink() or not directory.is_dir():
             raise Invalid(f"{directory} must be a directory; start the writer, which makes it")
+    if settings.state_dir:
+        prepare_scratch(settings)
 
 
 def prepare_scratch(settings: Settings) -> None:
-    """Make a directory for the files of processes that work without the data: logs, signs of life, temporary files."""
-    _make_root(settings.data_dir)
-    _refuse_network(settings.data_dir, settings)
-    _refuse_foreign(settings.data_dir, settings.marker_file)
-    _create(settings.marker_file, json.dumps({"memoryd": "scratch directory", "format": _FORMAT}) + "\n")
+    """Make a directory for a process tree's own files: logs, signs of life, temporary files."""
+    root = settings.own_dir
+    marker = root / settings.marker_file.name
+    _make_root(root)
+    _refuse_network(root, settings)
+    _refuse_foreign(root, marker)
+    _create(marker, json.dumps({"memoryd": "scratch directory", "format": _FORMAT}) + "\n")
     for directory in _own_places(settings):
         _make_inside(directory)
 
 
 def layout(settings: Settings) -> tuple[Path, ...]:
     """The directories inside, parents first."""
+    return (*_data_places(settings), *_own_places(settings))
+
+
+def _data_places(settings: Settings) -> tuple[Path, ...]:
     return (
         settings.database.parent,
         settings.backups,
         settings.wiki,
         settings.incoming,
         settings.broker_dir,
-        *_own_places(settings),
     )
 
 
@@ -100,7 +106,7 @@ def _own_places(settings: Settings) -> tuple[Path, ...]:
 
 
 def environment(settings: Settings, inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a child: the settings, and every usual place of temporary files inside the data directory."""
+    """The environment of a child: the settings, and every usual place of temporary files inside the tree's own directory."""
     temporary, home = str(settings.tmp_dir), str(_home(settings))
     return {
         **{name: value for name, value in inherited.items() if not name.startswith("XDG_")},
@@ -195,6 +201,7 @@ def _make_handout(settings: Settings) -> None:
         _refuse_others(directory)
         directory.chmod(0o750)
     _create(settings.metrics_token_file, mint().text + "\n", mode=0o640 if is_apart else 0o600)
+    _create(settings.local_pool_token_file, mint().text + "\n")
     _create(settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}\n")
 
 

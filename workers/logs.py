@@ -92,18 +92,31 @@ def configure(settings: Settings, process: str, *, terminal_level: int = logging
 
     Call it once, after the last fork: two processes must not rotate one file.
     """
+    settings.log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = CappedFile(settings.log_dir / f"{process}.log")
+    file.setFormatter(JsonFormatter(process))
+    _use(settings, file, _terminal(process, terminal_level))
+
+
+def configure_terminal(settings: Settings, process: str, *, terminal_level: int = logging.WARNING) -> None:
+    """The same without a file, for a child whose parent writes down what happens to it."""
+    _use(settings, _terminal(process, terminal_level))
+
+
+def _terminal(process: str, level: int) -> logging.Handler:
+    terminal = logging.StreamHandler(sys.stderr)
+    terminal.setLevel(level)
+    terminal.setFormatter(TerminalFormatter(process))
+    return terminal
+
+
+def _use(settings: Settings, *handlers: logging.Handler) -> None:
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
         handler.close()
-    settings.log_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = CappedFile(settings.log_dir / f"{process}.log")
-    file.setFormatter(JsonFormatter(process))
-    terminal = logging.StreamHandler(sys.stderr)
-    terminal.setLevel(terminal_level)
-    terminal.setFormatter(TerminalFormatter(process))
-    root.addHandler(file)
-    root.addHandler(terminal)
+    for handler in handlers:
+        root.addHandler(handler)
     root.setLevel(settings.log_level.upper())
     for name in _CHATTY:
         logging.getLogger(name).setLevel(

@@ -10,6 +10,7 @@ from memory_core.limits.capture import *
 from memory_core.limits.client import *
 from memory_core.limits.jobs import *
 from memory_core.limits.models import *
+from memory_core.limits.pool import *
 from memory_core.limits.serving import *
 from memory_core.limits.wiki import *
 from memory_core.limits.writing import *

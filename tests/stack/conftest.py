@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -205,6 +206,12 @@ TreeStart = Callable[..., RunningTree]
 
 @pytest.fixture
 def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
+    with make_tree(tmp_path) as start:
+        yield start
+
+
+@contextmanager
+def make_tree(home: Path) -> Iterator[TreeStart]:
     """Starts a supervisor: `module` is the tiny tree's, the real one, or the client's (with its arguments)."""
     started: list[RunningTree] = []
 
@@ -217,7 +224,7 @@ def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
         **options: object,
     ) -> RunningTree:
         port, probe_port = free_ports(2)
-        settings = Settings(data_dir=data or tmp_path / "data", port=port, probe_port=probe_port, **options)
+        settings = Settings(data_dir=data or home / "data", port=port, probe_port=probe_port, **options)
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", module, *arguments, "--json"],
             env={

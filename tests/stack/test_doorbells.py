@@ -1,32 +1,20 @@
-"""Beat and the pool worker over a real broker: every queue is rung, a dead broker is survived, a hang is seen."""
+"""Beat over a real broker: every queue is rung, and a broker that is away or a full disk holds nothing up."""
 
 from __future__ import annotations
-
-import os
-import signal
-from pathlib import Path
 
 import pytest
 import redis
 
 from memory_core import limits
-from memory_core.clock import FakeClock
 from memory_core.config import Settings
-from tests.stack.conftest import BrokerStart, RunningTree, TreeStart, wait_until
+from tests.stack.conftest import BrokerStart, TreeStart, wait_until
 from workers import broker, heartbeat
 from workers.beat import ring_all
-from workers.celery_app import POOL_QUEUES, QUEUES, make_app, queue_name
-from workers.heartbeat import Heartbeat
-from workers.pool import Rounds
+from workers.celery_app import QUEUES, make_app, queue_name
 
 pytestmark = pytest.mark.stack
 
 _INSTALL = "ab" * 16
-
-
-def _pool_beat(tree: RunningTree) -> float:
-    beat = heartbeat.read(heartbeat.heartbeat_file(tree.settings.run_dir, "pool"))
-    return beat.at if beat else 0.0
 
 
 def test_every_queue_is_rung_and_carries_the_install(settings: Settings, start_broker: BrokerStart) -> None:
@@ -74,42 +62,6 @@ def test_nothing_is_rung_on_a_full_disk(start_tree: TreeStart) -> None:
 
     with redis.Redis.from_url(broker.broker_url(tree.settings)) as client:
         assert client.keys("*") == []
-
-
-def test_one_starving_queue_keeps_the_worker_silent(tmp_path: Path) -> None:
-    clock = FakeClock()
-    rounds = Rounds(Heartbeat(tmp_path / "pool", clock), ["a", "b"])
-
-    rounds.looked_at("a")
-    rounds.looked_at("a")
-    assert heartbeat.read(tmp_path / "pool") is None
-
-    rounds.looked_at("b")
-    assert heartbeat.read(tmp_path / "pool") is not None
-
-
-def test_the_pool_lives_by_the_rings_of_beat(start_tree: TreeStart) -> None:
-    tree = start_tree(environ={"REAL": "pool,beat"})
-    tree.wait_ready()
-    first = _pool_beat(tree)
-
-    wait_until(lambda: _pool_beat(tree) > first, 2 * limits.RING_SECONDS + 3)
-
-    assert len(POOL_QUEUES) == 5
-
-
-@pytest.mark.kills
-def test_the_pool_looks_again_after_the_broker_was_killed(start_tree: TreeStart) -> None:
-    tree = start_tree(environ={"REAL": "pool,beat"})
-    tree.wait_ready()
-
-    for _ in range(2):
-        killed = tree.pids["broker"]
-        os.kill(killed, signal.SIGKILL)
-        wait_until(lambda killed=killed: tree.pids.get("broker") not in (None, killed))
-    back = _pool_beat(tree)
-
-    wait_until(lambda: _pool_beat(tree) > back + 1, 4 * limits.RING_SECONDS)
 
 
 def test_a_drain_of_the_tree_ends_pool_and_beat_cleanly(start_tree: TreeStart) -> None:

@@ -54,7 +54,9 @@ def status_of(served: Served, token: str, path: str = "/pool/about") -> int:
     return served.house.client().get(path, headers=headers).status_code
 
 
-def test_a_new_pool_token_may_ask_for_jobs_and_nothing_else_until_it_is_revoked(served: Served, tmp_path: Path):
+def test_a_new_pool_token_may_ask_for_jobs_and_nothing_else_until_it_is_revoked(
+    served: Served, tmp_path: Path
+):
     made = memoryd(served, tmp_path, "tokens", "create", "--scope", "pool", "--name", "the other box")
     token = made.stdout.strip()
     assert made.returncode == 0, made.stderr
@@ -73,7 +75,9 @@ def test_a_new_pool_token_may_ask_for_jobs_and_nothing_else_until_it_is_revoked(
 
 
 def test_the_list_shows_every_token_and_no_secret(served: Served, tmp_path: Path):
-    memoryd(served, tmp_path, "tokens", "create", "--scope", "read", "--name", "reader", "--expires-days", "3")
+    memoryd(
+        served, tmp_path, "tokens", "create", "--scope", "read", "--name", "reader", "--expires-days", "3"
+    )
 
     said = memoryd(served, tmp_path, "tokens", "list", "--json")
     found = {t["name"]: t for t in json.loads(said.stdout)}
@@ -134,10 +138,10 @@ def test_the_first_token_is_not_revoked_while_its_file_lets_it_in(served: Served
 def test_no_token_text_reaches_the_stream_the_database_or_a_log(served: Served, tmp_path: Path, caplog):
     made = served.house.post("/api/v1/tokens", {"scope": "pool", "name": "nowhere to be found"}).get_json()
 
-    data = b"".join(
-        path.read_bytes() for path in served.house.settings.data_dir.rglob("*") if path.is_file()
+    data = b"".join(path.read_bytes() for path in served.house.settings.data_dir.rglob("*") if path.is_file())
+    broker = b"".join(
+        path.read_bytes() for path in served.house.broker.directory.rglob("*") if path.is_file()
     )
-    broker = b"".join(path.read_bytes() for path in served.house.broker.directory.rglob("*") if path.is_file())
     secret = made["token"].split("_")[2]
     assert made["id"].encode() in data
     assert secret.encode() not in data + broker

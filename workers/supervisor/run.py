@@ -106,6 +106,11 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
 
 
 def _ready_directory(settings: Settings, specs: Sequence[ChildSpec]) -> None:
+    bound = [spec.name for spec in specs if settings.state_dir and not spec.may_live_apart]
+    if bound:
+        raise Invalid(
+            f"state_dir is for workers that open a data directory beside others; {bound[0]} works inside of it"
+        )
     accesses = {spec.access for spec in specs}
     if "owns" in accesses:
         data_dir.prepare(settings)

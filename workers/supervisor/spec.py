@@ -39,6 +39,8 @@ class ChildSpec:
     argv: tuple[str, ...]
     probe: Probe
     access: Access = "opens"
+    #: It may keep its own files outside of the data directory (`state_dir`): no other process looks for them there.
+    may_live_apart: bool = False
     #: Addresses that it listens on; they must be free before anything is started.
     listens: tuple[tuple[str, int], ...] = ()
     #: Called before each start; what it cannot do (`OSError`) is logged, and the child started all the same.

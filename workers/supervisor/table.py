@@ -49,24 +49,26 @@ def table(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) ->
             listens=((settings.host, settings.port), (settings.host, settings.effective_probe_port)),
             probe_seconds=limits.PROBE_SECONDS,
             depends_on=("writer",),
+            stop_rank=1,
             stop_seconds=limits.WEB_STOP_SECONDS + 2.0,
         ),
         ChildSpec(
             name="pool",
             argv=("-m", "workers.pool"),
             probe=by_heartbeat(run, "pool"),
-            # Doorbells reach it through broker and beat; where one of them is away, its silence says nothing.
+            access="none" if settings.off_data_host else "opens",
+            may_live_apart=True,
             depends_on=(*needs_broker, "writer"),
             hang_seconds=limits.POOL_HANG_SECONDS,
-            stop_rank=1,
-            stop_seconds=5.0,
+            # Before the gate, through which it hands back what it cannot finish.
+            stop_seconds=limits.POOL_STOP_SECONDS + 1.0,
         ),
         ChildSpec(
             name="beat",
             argv=("-m", "workers.beat"),
             probe=by_heartbeat(run, "beat"),
+            may_live_apart=True,
             depends_on=(*needs_broker, "writer"),
-            stop_rank=1,
             stop_seconds=5.0,
         ),
         *([_flower(settings, needs_broker)] if settings.flower else []),
@@ -79,6 +81,7 @@ def _flower(settings: Settings, needs_broker: tuple[str, ...]) -> ChildSpec:
         argv=("-m", "workers.flower"),
         probe=by_heartbeat(settings.run_dir, "flower"),
         access="none",
+        may_live_apart=True,
         listens=((settings.flower_host, settings.effective_flower_port),),
         # It beats when it hears an event; where nobody works there is nothing to hear.
         depends_on=(*needs_broker, "writer", "beat"),

@@ -1,0 +1,285 @@
+"""Pool workers in the real stack, killed, doubled, paused and never rung: every job takes effect exactly once."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_core import bootstrap
+from memory_core.config import Settings, install_id
+from tests.mutants import job_kinds
+from tests.mutants.job_kinds import EnqueueProbes
+from tests.pool.conftest import LOADER, ROOT
+from tests.pool.one_slot import noted_pid
+from tests.pool.real_worker import RealWorker
+from tests.stack.conftest import RunningTree, is_alive, make_tree, wait_until
+from web.auth import Caller
+from web.identity import CommandId
+from web.parts import Parts, build
+from workers import broker
+
+pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(180)]
+
+QUICK = (
+    "JOB_LEASE_SECONDS=2,JOB_RENEW_SECONDS=0.3,JOB_BACKOFF_SECONDS=0.2,JOB_START_GRACE_SECONDS=0,"
+    "JOB_FAILURES_MAX=2,JOB_DEATHS_UNCOUNTED=1,POOL_RENEW_AGAIN_SECONDS=0.3"
+)
+
+
+@dataclass
+class Stack:
+    """A whole server whose leases last two seconds, and a way to look into its jobs."""
+
+    tree: RunningTree
+    parts: Parts
+    home: Path
+    number: int = 0
+
+    @property
+    def settings(self) -> Settings:
+        return self.tree.settings
+
+    def enqueue(
+        self, what: str = "echo", text: str = "", notes: str = "", *, count: int = 1, kind: str = "probe"
+    ) -> list[str]:
+        """Jobs, each with a subject of its own; the subjects."""
+        subjects = []
+        for _ in range(count):
+            self.number += 1
+            subjects.append(f"{what}|{text}|{notes}|{self.number}")
+        answer = self.parts.gate.submit(
+            EnqueueProbes(kind=kind, subjects=tuple(subjects)),
+            CommandId(value=os.urandom(16), is_foreign=False),
+            Caller(principal="owner", scope="admin"),
+            seconds=10.0,
+        )
+        assert answer == {"created": count}
+        return subjects
+
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(f"file:{self.settings.database}?mode=ro", uri=True)) as connection:
+            return connection.execute(sql, values).fetchall()
+
+    def states(self, subjects: list[str]) -> list[str]:
+        wanted = set(subjects)
+        return [state for subject, state in self.rows("SELECT subject, state FROM jobs") if subject in wanted]
+
+    def wait_completed(self, subjects: list[str], seconds: float = 40.0) -> None:
+        """Each took effect exactly once, by what its `apply` left in the audit log."""
+        wait_until(lambda: self.states(subjects) == ["completed"] * len(subjects), seconds)
+        self.check_once(subjects)
+
+    def check_once(self, subjects: list[str]) -> None:
+        applied = [
+            detail for (detail,) in self.rows("SELECT detail FROM audit_log WHERE op = 'probe_applied'")
+        ]
+        for subject in subjects:
+            assert sum(f'"{subject}"' in detail for detail in applied) == 1, subject
+
+    def column(self, subject: str, name: str) -> Any:
+        ((value,),) = self.rows(f"SELECT {name} FROM jobs WHERE subject = ?", subject)
+        return value
+
+    def wait_running(self, subject: str) -> None:
+        wait_until(lambda: self.column(subject, "state") == "running", 20)
+
+    @property
+    def pool(self) -> int:
+        return self.tree.pids["pool"]
+
+    def wait_new_pool(self, old: int) -> None:
+        wait_until(lambda: self.tree.pids.get("pool") not in (None, old), 20)
+
+    def arm(self, step: str) -> None:
+        (self.home / "die-at").write_text(step)
+
+    def worker(self, name: str, *, mutants: str = "", quick: str = "", **more: Any) -> RealWorker:
+        """One more worker of this stack, with its own token and no data directory."""
+        return RealWorker(
+            self.home / name,
+            broker.broker_url(self.settings),
+            self.settings.url,
+            mutants=mutants,
+            environ={"POOL_QUICK": QUICK + quick, "DIE_AT": str(self.home / "die-at")},
+            install=install_id(self.settings),
+            pool_token_file=str(self.settings.local_pool_token_file),
+            **more,
+        )
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    home = tmp_path_factory.mktemp("pool")
+    bootstrap.load_commands()
+    job_kinds.register()
+    with make_tree(home) as start:
+        tree = start(
+            "workers.supervisor",
+            environ={
+                "PYTHONPATH": f"{LOADER}:{ROOT}",
+                "MEMORYD_TEST_MUTANT": "job_kinds,quick_jobs,quick_pool,die_at",
+                "POOL_QUICK": QUICK,
+                "DIE_AT": str(home / "die-at"),
+            },
+        )
+        tree.wait_ready(60)
+        parts = build(tree.settings)
+        yield Stack(tree=tree, parts=parts, home=home)
+        parts.line.close()
+
+
+def test_a_job_goes_through_the_whole_stack(stack: Stack):
+    for kind in ("probe", "probe_inline", "probe_forget", "probe_data"):
+        stack.wait_completed(stack.enqueue(text="x", kind=kind))
+
+
+@pytest.mark.parametrize("step", ["claimed", "computed", "finished"])
+def test_a_worker_killed_at_a_step_leaves_a_job_that_takes_effect_once(stack: Stack, step: str):
+    pool = stack.pool
+    stack.arm(step)
+
+    subjects = stack.enqueue(count=2)
+    stack.wait_new_pool(pool)
+
+    stack.wait_completed(subjects)
+    claims = [stack.column(subject, "claims") for subject in subjects]
+    # What was killed after its end was told is not done again.
+    assert sorted(claims) == ([1, 1] if step == "finished" else [1, 2])
+
+
+def test_a_worker_killed_in_a_computation_takes_its_child_along_and_the_job_is_done_by_the_next(
+    stack: Stack, tmp_path: Path
+):
+    notes, go = tmp_path / "notes", tmp_path / "go"
+    (subject,) = stack.enqueue("wait for a file", str(go), str(notes))
+    child, pool = noted_pid(notes), stack.pool
+
+    os.kill(pool, signal.SIGKILL)
+    wait_until(lambda: not is_alive(child))
+    go.touch()
+
+    stack.wait_completed([subject])
+
+
+def test_a_job_that_kills_its_worker_ends_after_its_tries(stack: Stack):
+    pool = stack.pool
+    os.kill(pool, signal.SIGSTOP)  # its supervisor would start it again with growing pauses
+    (subject,) = stack.enqueue("kill the worker")
+    codes = []
+    try:
+        while stack.column(subject, "state") != "failed":
+            code = _die_of(stack, subject, f"victim-{len(codes)}")
+            codes += [code] if code is not None else []
+    finally:
+        os.kill(pool, signal.SIGCONT)
+
+    # The stopped worker may have claimed it in its last moment: that is a try, too.
+    assert codes in ([-signal.SIGKILL] * 2, [-signal.SIGKILL] * 3)
+    assert stack.column(subject, "claims") == 3
+    assert (stack.column(subject, "deaths"), stack.column(subject, "failures")) == (1, 2)
+    assert "silent" in stack.column(subject, "last_error")
+    stack.wait_completed(stack.enqueue())
+
+
+def _die_of(stack: Stack, subject: str, name: str) -> int | None:
+    """One worker, until the job killed it, or is over; how it ended."""
+    worker = stack.worker(name, pool_queues=("lint",), quick=",POOL_LOOK_SECONDS=0.2")
+    try:
+        wait_until(
+            lambda: worker.process.poll() is not None or stack.column(subject, "state") == "failed", 30
+        )
+        return worker.process.poll()
+    finally:
+        worker.close()
+
+
+def test_doubled_workers_do_each_job_once(stack: Stack):
+    others = [stack.worker(name, pool_slots=2) for name in ("one", "two")]
+    try:
+        for other in others:
+            other.wait_ready()
+        subjects = stack.enqueue(count=60)
+        stack.wait_completed(subjects)
+        workers = {worker for (worker,) in stack.rows("SELECT worker FROM jobs WHERE state = 'completed'")}
+        assert {stack.column(subject, "claims") for subject in subjects} == {1}
+        assert {"one", "two"} & workers
+    finally:
+        for other in others:
+            other.close()
+
+
+def test_a_worker_paused_past_its_lease_does_not_end_the_job_of_another(stack: Stack, tmp_path: Path):
+    notes, go = tmp_path / "notes", tmp_path / "go"
+    paused = stack.worker("paused", pool_queues=("forget",)).wait_ready()
+    other = stack.worker("other", pool_queues=("forget",), quick=",POOL_LOOK_SECONDS=0.5")
+    os.kill(stack.pool, signal.SIGSTOP)
+    try:
+        (subject,) = stack.enqueue("wait for a file", str(go), str(notes), kind="probe_forget")
+        stack.wait_running(subject)
+        holder = stack.column(subject, "worker")
+        first, second = (paused, other) if holder == "paused" else (other, paused)
+        first.send(signal.SIGSTOP)
+        second.wait_ready()
+        wait_until(lambda: stack.column(subject, "worker") == second.settings.worker_name, 30)
+        go.touch()
+        stack.wait_completed([subject])
+        first.send(signal.SIGCONT)
+        wait_until(lambda: first.logged("lease_lost"), 20)
+        stack.check_once([subject])
+    finally:
+        os.kill(stack.pool, signal.SIGCONT)
+        paused.close()
+        other.close()
+
+
+def test_a_worker_that_nobody_rings_and_that_hears_nothing_works_all_the_same(stack: Stack):
+    beat, pool = stack.tree.pids["beat"], stack.pool
+    deaf = stack.worker("deaf", mutants="deaf_consumer", quick=",POOL_LOOK_SECONDS=0.5")
+    for pid in (beat, pool):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        deaf.wait_ready()
+        subjects = stack.enqueue(count=3)
+        stack.wait_completed(subjects)
+        assert {stack.column(subject, "worker") for subject in subjects} == {"deaf"}
+    finally:
+        for pid in (beat, pool):
+            if is_alive(pid):
+                os.kill(pid, signal.SIGCONT)
+        deaf.close()
+
+
+def test_the_broker_restarted_under_them_costs_no_job(stack: Stack, tmp_path: Path):
+    go = tmp_path / "go"
+    running = stack.enqueue("wait for a file", str(go))
+    stack.wait_running(running[0])
+
+    killed = stack.tree.pids["broker"]
+    os.kill(killed, signal.SIGKILL)
+    wait_until(lambda: stack.tree.pids.get("broker") not in (None, killed), 20)
+    go.touch()
+    stack.wait_completed(running)
+    wait_until(lambda: stack.tree.prompt("after the broker") == 200, 30)
+
+    stack.wait_completed(stack.enqueue(count=3))
+
+
+def test_a_drain_of_the_tree_hands_running_jobs_back(stack: Stack, tmp_path: Path):
+    """The last one: it ends the stack."""
+    (subject,) = stack.enqueue("deaf", "", str(tmp_path / "notes"))
+    child = noted_pid(tmp_path / "notes")
+
+    stack.tree.process.terminate()
+    assert stack.tree.process.wait(40) == 0
+
+    assert stack.column(subject, "state") == "pending"
+    assert (stack.column(subject, "failures"), stack.column(subject, "deaths")) == (0, 0)
+    assert not is_alive(child)

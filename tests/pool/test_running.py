@@ -1,0 +1,368 @@
+"""One job in one slot, with real compute children: however it ends, the gate hears of it once and nobody is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory_core import limits
+from tests.pool.one_slot import QUICK, Slot, in_background, noted_pid, only_ending
+from tests.pool.small_gate import SmallGate, cut_after, says
+from tests.stack.conftest import is_alive, wait_until
+from workers.pool.killable import ComputeChild
+from workers.pool.running import Pace
+
+pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("probe_kinds")]
+
+
+@pytest.fixture
+def slot(gate: SmallGate) -> Iterator[Slot]:
+    made = Slot(gate)
+    yield made
+    made.child.end()
+    made.gate.close()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"
+
+
+# --- what ends well ---
+
+
+def test_a_job_is_computed_in_the_child_and_finished_with_the_digest_of_its_input(
+    gate: SmallGate, slot: Slot
+):
+    job = gate.add("probe", {"text": "héllo"})
+
+    report = slot.work()
+
+    route, body = only_ending(job)
+    assert (route, body["output"], report.outcome) == ("finish", {"text": "héllo"}, "completed")
+    assert len(body["input_digest"]) == 64
+    assert report.shown() == {"job": job.id, "kind": "probe", "outcome": "completed"}
+
+
+def test_one_child_serves_one_job_after_another_and_goes_when_it_has_no_work(gate: SmallGate, slot: Slot):
+    for _ in range(3):
+        gate.add("probe", {})
+    slot.work()
+    pid = slot.child.pid
+    assert pid is not None
+
+    slot.work()
+    slot.child.rest(60.0)
+    slot.work()
+    assert slot.child.pid == pid
+
+    slot.child.rest(0.0)
+    assert slot.child.pid is None
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_an_inline_kind_needs_no_child(gate: SmallGate, slot: Slot):
+    job = gate.add("probe_inline", {"text": "here"}, is_inline=True)
+
+    slot.work()
+
+    assert only_ending(job)[1]["output"] == {"text": "here"}
+    assert slot.child.pid is None
+
+
+def test_a_large_input_and_what_a_kind_prints_go_through(gate: SmallGate, slot: Slot):
+    text = "x" * (4 * 1024 * 1024)
+    large, loud = gate.add("probe", {"text": text}), gate.add("probe", {"what": "shout", "text": "y"})
+
+    slot.work()
+    slot.work()
+
+    assert only_ending(large)[1]["output"] == {"text": text}
+    assert only_ending(loud)[1]["output"] == {"text": "y"}
+
+
+# --- what goes wrong with a kind ---
+
+
+@pytest.mark.parametrize("kind", ["probe", "probe_inline"])
+def test_an_error_is_a_counted_failure_whose_text_goes_nowhere(
+    gate: SmallGate, slot: Slot, kind: str, caplog: pytest.LogCaptureFixture
+):
+    job = gate.add(kind, {"what": "raise", "text": "quoted by the error"}, is_inline=kind == "probe_inline")
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "crashed", "permanent": False})
+    (record,) = [r for r in caplog.records if getattr(r, "action", "") == "compute_failed"]
+    assert record.exception["type"] == "builtins.ValueError"
+    assert any("job_kinds.py" in frame for frame in record.exception["stack"])
+    assert "quoted by the error" not in caplog.text + str(gate.asked[1:])
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [({"text": "another type"}, "output"), ({"text": 3}, "input")],
+)
+def test_a_wrong_output_and_an_input_that_does_not_fit_have_their_own_names(
+    gate: SmallGate, slot: Slot, given: dict[str, Any], error: str
+):
+    job = gate.add("probe", given)
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": error, "permanent": False})
+
+
+def test_a_kind_that_this_version_does_not_know_fails_by_name(gate: SmallGate, slot: Slot):
+    job = gate.add("nobody_knows", {})
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "unknown_kind", "permanent": False})
+
+
+@pytest.mark.parametrize("what", ["exit", "die"])
+def test_a_child_that_dies_fails_its_job_and_the_next_job_gets_another(
+    gate: SmallGate, slot: Slot, what: str
+):
+    job, after = gate.add("probe", {"what": what}), gate.add("probe", {})
+
+    slot.work()
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "child_died", "permanent": False})
+    assert only_ending(after)[0] == "finish"
+
+
+def test_a_child_that_died_while_it_had_nothing_to_do_costs_no_job(gate: SmallGate, slot: Slot):
+    first, second = gate.add("probe", {}), gate.add("probe", {})
+    slot.work()
+    pid = slot.child.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    wait_until(lambda: not is_alive(pid))
+
+    slot.work()
+
+    assert (only_ending(first)[0], only_ending(second)[0]) == ("finish", "finish")
+
+
+def test_a_child_that_sleeps_for_ever_and_ignores_sigterm_is_killed_at_the_run_cap(
+    gate: SmallGate, slot: Slot, notes: Path
+):
+    slot.warm(gate)
+    job = gate.add("probe", {"what": "deaf", "notes": str(notes)}, run_seconds=1.0)
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "timed_out", "permanent": False})
+    wait_until(lambda: not is_alive(noted_pid(notes)))
+
+
+def test_a_stopped_child_that_reads_nothing_is_killed_at_the_run_cap(
+    gate: SmallGate, slot: Slot, notes: Path
+):
+    slot.warm(gate)
+    assert slot.child.pid is not None
+    os.kill(slot.child.pid, signal.SIGSTOP)
+    job = gate.add("probe", {"text": "x" * (2 * 1024 * 1024)}, run_seconds=0.5)
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "timed_out", "permanent": False})
+
+
+def test_what_a_killed_kind_had_started_is_killed_with_it(gate: SmallGate, slot: Slot, notes: Path):
+    slot.warm(gate)
+    gate.add("probe", {"what": "litter", "text": "hang", "notes": str(notes)}, run_seconds=1.0)
+
+    slot.work()
+
+    pid = noted_pid(notes)
+    wait_until(lambda: not is_alive(pid))
+
+
+# --- cancelled, stopped, lost ---
+
+
+def test_a_kind_that_obeys_a_cancel_ends_by_itself_and_its_half_result_is_not_sent(
+    gate: SmallGate, slot: Slot, notes: Path
+):
+    job = gate.add("probe", {"what": "obey", "notes": str(notes)})
+    _, answers = in_background(lambda: slot.work(replace(QUICK, cancel_seconds=20.0)))
+    noted_pid(notes)
+
+    gate.cancel = True
+    wait_until(lambda: answers, 20)
+
+    assert only_ending(job) == ("release", {"reason": "cancelled"})
+    assert notes.read_text().endswith("obeyed\n")
+    assert answers[0].outcome == "released"
+
+
+def test_a_kind_that_does_not_obey_a_cancel_is_killed(gate: SmallGate, slot: Slot, notes: Path):
+    job = gate.add("probe", {"what": "deaf", "notes": str(notes)})
+    _, answers = in_background(lambda: slot.work(QUICK))
+    pid = noted_pid(notes)
+
+    gate.cancel = True
+    gate.wait(lambda: job.endings)
+
+    assert only_ending(job) == ("release", {"reason": "cancelled"})
+    wait_until(lambda: answers and not is_alive(pid))
+
+
+def test_a_cancel_reaches_an_inline_kind(gate: SmallGate, slot: Slot):
+    job = gate.add("probe_inline", {"what": "obey"}, is_inline=True)
+    gate.cancel = True
+
+    slot.work(QUICK)
+
+    assert only_ending(job) == ("release", {"reason": "cancelled"})
+
+
+def test_a_job_lives_by_its_renewals_and_one_that_does_not_get_through_is_sent_again_soon(
+    gate: SmallGate, slot: Slot, notes: Path, tmp_path: Path
+):
+    go = tmp_path / "go"
+    job = gate.add("probe", {"what": "wait for a file", "text": str(go)})
+    gate.fail_next("renew", says(503), cut_after)
+    _, answers = in_background(lambda: slot.work(QUICK))
+
+    gate.wait(lambda: job.renewals >= 3)
+    go.touch()
+    gate.wait(lambda: job.endings)
+
+    assert only_ending(job)[0] == "finish"
+    wait_until(lambda: answers)
+
+
+def test_a_lost_lease_ends_the_computation_and_the_result_is_forgotten(
+    gate: SmallGate, slot: Slot, notes: Path
+):
+    job = gate.add("probe", {"what": "deaf", "notes": str(notes)})
+    _, answers = in_background(lambda: slot.work(QUICK))
+    pid = noted_pid(notes)
+
+    job.lease = "somebody else's"
+    wait_until(lambda: answers, 20)
+
+    assert answers[0].outcome == "lost"
+    assert job.endings == []
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_a_result_that_comes_after_its_lease_was_lost_is_forgotten(gate: SmallGate, slot: Slot):
+    job = gate.add("probe", {})
+    run = slot.take()
+    job.lease = "somebody else's"
+
+    assert run.work().outcome == "lost"
+    assert job.endings == []
+
+
+def test_a_stopping_worker_hands_its_job_back_uncounted_and_kills_the_child(
+    gate: SmallGate, slot: Slot, notes: Path
+):
+    job = gate.add("probe", {"what": "deaf", "notes": str(notes)})
+    run = slot.take()
+    _, answers = in_background(run.work)
+    pid = noted_pid(notes)
+
+    run.stop()
+    wait_until(lambda: answers)
+
+    assert only_ending(job) == ("release", {"reason": "stopping"})
+    wait_until(lambda: not is_alive(pid))
+
+
+def test_the_lease_is_in_no_log_repr_or_message_to_the_child(
+    gate: SmallGate, slot: Slot, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+):
+    from workers.pool import frames
+
+    sent: list[bytes] = []
+    send = frames.send
+
+    def spy(stream: Any, message: Any) -> None:
+        sent.append(repr(message).encode())
+        send(stream, message)
+
+    monkeypatch.setattr(frames, "send", spy)
+    job = gate.add("probe", {"what": "raise"})
+    run = slot.take()
+    lease = job.lease
+    assert len(lease) == 43
+
+    report = run.work()
+
+    assert sent
+    shown = [repr(run), repr(report), str(report.shown()), caplog.text, str(vars(report)), *map(str, sent)]
+    assert not [text for text in shown if lease in text]
+    assert [r for r in caplog.records if lease in str(vars(r))] == []
+
+
+# --- telling the gate ---
+
+
+@pytest.mark.parametrize("fault", [cut_after, says(503), says(202), says(504)])
+def test_the_end_of_a_job_is_told_again_until_it_is_heard_and_counts_once(
+    gate: SmallGate, slot: Slot, fault: Any
+):
+    job = gate.add("probe", {})
+    gate.fail_next("finish", fault, fault)
+
+    assert slot.work().outcome == "completed"
+
+    assert only_ending(job)[0] == "finish"
+    assert len({key for route, _, key in gate.asked if route == "finish"}) == 1
+
+
+@pytest.mark.parametrize(("status", "error"), [(400, "output"), (413, "output"), (409, "refused")])
+def test_an_output_that_the_gate_does_not_take_is_a_failure(
+    gate: SmallGate, slot: Slot, status: int, error: str
+):
+    job = gate.add("probe", {})
+    gate.fail_next("finish", says(status))
+
+    slot.work()
+
+    assert only_ending(job) == ("fail", {"error": error, "permanent": False})
+
+
+def test_a_gate_that_stays_away_costs_the_job_and_not_the_slot(gate: SmallGate, slot: Slot):
+    gate.add("probe", {})
+    gate.fail_next("finish", *[says(503)] * 1000)
+
+    report = slot.work(Pace(renew_seconds=60.0, finish_seconds=0.5))
+
+    assert report.outcome == "unreported"
+
+
+def test_a_child_that_cannot_be_started_hands_the_job_back(gate: SmallGate, slot: Slot, monkeypatch):
+    def no_more(_: Any) -> Any:
+        raise OSError(11, "Resource temporarily unavailable")
+
+    slot.child = ComputeChild(no_more, slot.clock)
+    job = gate.add("probe", {})
+
+    slot.work()
+
+    assert only_ending(job) == ("release", {"reason": "contended"})
+
+
+def test_a_slot_says_by_when_it_must_have_got_somewhere(gate: SmallGate, slot: Slot):
+    gate.add("probe", {}, run_seconds=100.0)
+    now = slot.clock.monotonic()
+
+    run = slot.take()
+    assert run.busy_until >= now + 100.0
+
+    run.work()
+    assert run.busy_until <= slot.clock.monotonic() + 5.0 + limits.POOL_OVERTIME_SECONDS
