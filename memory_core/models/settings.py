@@ -188,7 +188,7 @@ def _is_installed(module: str) -> bool:
 
 def _key(vendor: Vendor[Any], provider: str, key: str, file: str, name: str) -> str:
     if file and not key:
-        key = _key_in(Path(file).expanduser(), f"{name}_file")
+        key = _key_in(Path(file), f"{name}_file")
     if not key and vendor.needs_key:
         raise Invalid(
             f"{provider} needs an API key: name a file that holds it, [{_SECTION}] {name}_file,"
@@ -200,6 +200,9 @@ def _key(vendor: Vendor[Any], provider: str, key: str, file: str, name: str) -> 
 
 
 def _key_in(file: Path, name: str) -> str:
+    if not file.is_absolute():
+        # The server's processes have a home and a working directory of their own.
+        raise Invalid(f"[{_SECTION}] {name} must be an absolute path, without ~")
     try:
         with file.open("rb") as opened:
             content = opened.read(limits.API_KEY_MAX_BYTES + 1)

@@ -156,6 +156,8 @@ def test_a_number_in_the_environment_that_is_none_is_not_repeated(tmp_path: Path
         ({"provider": "openai", "api_key": KEY + " x"}, "holds a blank"),
         ({"provider": "openai", "api_key": KEY + "\nX-Other: 1"}, "holds a blank"),
         ({"provider": "openai", "api_key_file": "/nowhere/key"}, "cannot be read"),
+        ({"provider": "openai", "api_key_file": "~/key"}, "absolute path"),
+        ({"provider": "openai", "api_key_file": "key"}, "absolute path"),
     ],
 )
 def test_a_choice_that_cannot_work_is_refused_at_once(settings: dict[str, Any], said: str):
