@@ -15,9 +15,6 @@ from memory_core.job_kind import JobKind
 from memory_core.store import audit, job_claims, jobs, projects, schedule_slots
 from memory_core.store.transaction import Transaction
 
-#: What the slot of a run that a person asked for begins with.
-MANUAL = "manual:"
-
 
 @dataclass(frozen=True, kw_only=True)
 class CancelJob:
@@ -114,7 +111,7 @@ def run(body: RunSchedule, tx: Transaction) -> Answer | Refusal:
     except CoreError as error:
         return Refusal(code=error.code, message=str(error))
     # The command's own id: applied twice it is still one run.
-    slot = MANUAL + id_text(tx.envelope.id if tx.envelope else tx.new_id())
+    slot = schedule_slots.MANUAL + id_text(tx.envelope.id if tx.envelope else tx.new_id())
     job_id, _ = stage(tx, kind, slot=slot, project_id=project_id)
     audit.record(tx, "schedule_run", project_id=project_id, detail={"kind": kind.name})
     job = jobs.one(tx, job_id)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects import sqlite
 
@@ -10,13 +12,16 @@ from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables_jobs import jobs, schedule_slots
 from memory_core.store.transaction import Reading, Transaction
 
+#: What the slot of a run that a person asked for begins with.
+MANUAL: Final = "manual:"
+
 _s = schedule_slots.c
 _ONE = Statement(
     select(_s.job_id).where(
         _s.kind == bindparam("kind"), _s.scope == bindparam("scope"), _s.slot == bindparam("slot")
     )
 )
-_ANY = Statement(select(_s.kind).where(_s.kind == bindparam("kind")).limit(1))
+_ANY = Statement(select(_s.kind).where(_s.kind == bindparam("kind"), _s.slot.not_like(f"{MANUAL}%")).limit(1))
 _ADD = Statement(sqlite.insert(schedule_slots).on_conflict_do_nothing())
 _NEWEST = Statement(
     select(
@@ -64,7 +69,7 @@ def is_staged(read: Reading, *, kind: str, project_id: bytes | None, slot: str) 
 
 
 def is_known(read: Reading, kind: str) -> bool:
-    """Whether any slot of that kind was ever seen."""
+    """Whether any slot of that kind was ever seen, runs by hand left out."""
     return read.row(_ANY, kind=kind) is not None
 
 

@@ -226,6 +226,21 @@ def test_an_output_is_redacted_like_everything_that_comes_in(house: House):
     assert not any(secret.encode() in envelope.body for envelope in seen)
 
 
+def test_an_output_that_cannot_take_effect_is_told_and_the_job_ends_by_its_tries(house: House, monkeypatch):
+    monkeypatch.setattr(limits, "CAREFUL_PAUSES_SECONDS", (0.0, 0.0, 0.0))
+    job, pool = add(house), Pool(house)
+    given = pool.claim().get_json()
+    held = {"job": job, "lease": pool.lease}
+
+    answer = pool.post("finish", held | {"input_digest": given["input_digest"], "output": {"mode": "raise"}})
+    ended = pool.post("fail", held | {"error": "refused", "permanent": True})
+
+    assert (answer.status_code, answer.get_json()["code"]) == (409, "conflict")
+    assert ended.get_json()["state"] == "failed"
+    assert row(house, job)["last_error"] == Failure.REFUSED.sentence
+    assert [letter["name"] for letter in house.rows("SELECT name FROM dead_letters")] == ["finish_job"]
+
+
 def test_the_lease_token_leaves_no_trace(house: House, caplog, capsys):
     caplog.set_level(logging.DEBUG)
     job, pool = add(house), Pool(house)

@@ -314,6 +314,15 @@ def test_a_run_by_hand_is_one_more_job_at_once(store: Store):
     assert all(slot.startswith("manual:") for slot in slots(store))
 
 
+def test_a_run_by_hand_before_the_schedule_was_seen_makes_nothing_due(store: Store):
+    some = stager(test_sum="every 15m")
+    store.apply(RunSchedule(kind="test_sum"))
+
+    begin(store, some)
+
+    assert len(store.all("SELECT 1 FROM jobs")) == 1
+
+
 def test_a_run_by_hand_that_is_applied_twice_is_one(store: Store):
     sent = envelope(RunSchedule(kind="test_sum"))
 
