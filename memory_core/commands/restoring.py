@@ -116,6 +116,8 @@ class Found:
     source: str
     content: str | None = None
     commit: str | None = None
+    #: It is a checkpoint whose commit is not in the books yet; git may have it.
+    is_waiting: bool = False
 
 
 class PageHistory:
@@ -139,7 +141,7 @@ class PageHistory:
     def find(self, reading: Reading, project: Project, path: PagePath, source: str) -> Found:
         """What the database knows of `source`: a version id, a checkpoint id, or a commit in hexadecimal.
 
-        Raises `Invalid`, and `Conflict` for a checkpoint that is not committed yet.
+        Raises `Invalid`.
         """
         now = pages.page_at(reading, project.id, path.key)
         place = file_of(project, page_path(now.path) if now else path)
@@ -150,17 +152,22 @@ class PageHistory:
         if content is not None:
             return Found(now=now, file=place, source=f"version {id_text(wanted)}", content=content)
         batch = git_batches.by_id(reading, wanted)
-        if batch is not None and batch.commit_id is None:
-            raise Conflict("that checkpoint is not committed yet; try again in a few seconds")
         return Found(
-            now=now, file=place, source=id_text(wanted), commit=batch.commit_id if batch is not None else None
+            now=now,
+            file=place,
+            source=id_text(wanted),
+            commit=batch.commit_id if batch is not None else None,
+            is_waiting=batch is not None and batch.commit_id is None,
         )
 
     def load(self, found: Found) -> OldState:
-        """The whole file, from git where the database does not have it. Raises `NotFound`, `Invalid`. Call it without a snapshot."""
+        """The whole file, from git where the database does not have it. Raises `NotFound`, `Invalid`, and `Conflict`
+        for a checkpoint that is not committed yet. Call it without a snapshot."""
         if found.content is not None:
             return OldState(content=found.content, origin=found.source, now=found.now)
         commit = found.commit or self._repository.find_batch(found.source)
+        if commit is None and found.is_waiting:
+            raise Conflict("that checkpoint is not committed yet; try again in a few seconds")
         if commit is None:
             raise NotFound(f"{found.source} is neither a version of this page nor a checkpoint")
         limit = limits.PAGE_BODY_MAX_BYTES + limits.FRONT_MATTER_MAX_BYTES

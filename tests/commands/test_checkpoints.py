@@ -195,8 +195,10 @@ def test_a_state_is_found_in_git_by_commit_and_by_checkpoint(tmp_path: Path):
     with pytest.raises(Conflict, match="not committed yet"):
         state(books, tmp_path, made["checkpoint"])
     commit = put(repository, made["checkpoint"], default__alpha__notes__a="# A\nas git has it\n")
+    before_the_books_know = state(books, tmp_path, made["checkpoint"])
     committed(books, commit)
 
+    assert before_the_books_know.origin == f"commit {commit[:12]}"
     by_commit = state(books, tmp_path, commit[:10])
     by_checkpoint = state(books, tmp_path, made["checkpoint"])
 
