@@ -24,7 +24,8 @@ _WELL, _NOT_WELL = 0, 1
 
 def main(names: Sequence[str]) -> int:
     try:
-        settings = config.load()
+        # Whoever asks for it has it, as with `--only`.
+        settings = config.load({"flower": True} if "flower" in names else None)
         found = [f"{name}: {text}" for name in names if (text := trouble(settings, SystemClock(), name))]
         if not names:
             raise Invalid("name the process to look at, for example: python -m workers.health writer")
