@@ -54,7 +54,7 @@ class Settings:
     pool_queues: tuple[str, ...] = ()
     #: Jobs of one queue at once.
     pool_slots: int = 1
-    #: How jobs, logs and Flower name a pool worker; empty: `pool`.
+    #: How jobs, logs and Flower name a pool worker; empty: `pool`, or of one that lives apart its queues and host.
     worker_name: str = ""
     #: `data_dir` holds nothing but this process's own logs and temporary files: the data is on another machine.
     off_data_host: bool = False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
 
-from memory_core import config
+from memory_core import config, limits
 from memory_core.clock import Clock
 from memory_core.config import Settings
 from memory_core.domain.job import QUEUES
@@ -18,6 +19,17 @@ def queues_of(settings: Settings) -> tuple[str, ...]:
     if unknown:
         raise Invalid(f"there is no queue {unknown[0]!r}; there are: {', '.join(QUEUES)}")
     return tuple(dict.fromkeys(settings.pool_queues or QUEUES))
+
+
+def name_of(settings: Settings) -> str:
+    """As told; else `pool`, or for one that lives apart what it serves and the host: of containers each has its own."""
+    if settings.worker_name:
+        return settings.worker_name
+    if not (settings.state_dir or settings.off_data_host):
+        return "pool"
+    return f"{'-'.join(settings.pool_queues) or 'pool'}-{socket.gethostname()}"[
+        : limits.WORKER_NAME_MAX_CHARS
+    ]
 
 
 def gate_of(settings: Settings, clock: Clock) -> PoolGate:

@@ -28,7 +28,7 @@ from workers.hearing import Hearing
 from workers.heartbeat import Heartbeat, heartbeat_file
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
-from workers.pool.remote import gate_of, install_of, queues_of
+from workers.pool.remote import gate_of, install_of, name_of, queues_of
 from workers.pool.running import Claim, ClaimedJob, Pace, Run, claim
 from workers.pool.slots import Slots
 from workers.queue.connect import writer_client
@@ -65,7 +65,7 @@ class Worker:
         self._gate = gate
         self._pace = pace or Pace()
         self._look_seconds = look_seconds
-        self._name = settings.worker_name or "pool"
+        self._name = name_of(settings)
         self._data = None if settings.off_data_host else settings
         self._heart = Heartbeat(heartbeat_file(settings.run_dir, "pool"), clock)
         #: Nothing new begins. Then: what runs is handed back.
