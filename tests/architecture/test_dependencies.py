@@ -76,8 +76,11 @@ def test_each_pin_carries_hashes_and_no_index_is_named():
     assert "://" not in text
 
 
-def test_a_server_gets_the_same_versions_as_the_tests():
+def test_a_server_and_the_image_get_the_same_versions_as_the_tests():
     assert locked("requirements.lock").items() <= locked().items()
+    assert (
+        locked("requirements.lock").items() <= locked("requirements-image.lock").items() <= locked().items()
+    )
 
 
 def test_what_pyproject_asks_for_is_in_the_lock():

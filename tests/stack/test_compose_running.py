@@ -1,0 +1,185 @@
+"""Every service of docker-compose.yml, run as a process from its own lines: command, environment, volumes, health check."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.stack.asking import ask, tasks
+from tests.stack.compose import Replica, Stack
+from tests.stack.conftest import ROOT, is_alive, wait_until
+from workers import exit_codes
+from workers.celery_app import POOL_QUEUES as POOLS
+
+pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+
+
+def _runs_here(service: str) -> bool:
+    """Prometheus is a program that may be missing, except where the tests run for good."""
+    if service != "prometheus" or shutil.which("prometheus"):
+        return True
+    assert not os.environ.get("CI"), "prometheus must be installed where this runs for good"
+    return False
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """All services, healthy by the file's own checks. The tests below go on with one stack, in their order."""
+    stack = Stack(tmp_path_factory.mktemp("compose"))
+    try:
+        stack.up(_runs_here)
+        yield stack
+    finally:
+        stack.kill()
+
+
+def _url(stack: Stack, service: str, port: str) -> str:
+    return f"http://127.0.0.1:{stack.ports[service, port]}"
+
+
+def _token(stack: Stack) -> str:
+    return (stack.volumes["data"] / "token").read_text().strip()
+
+
+def _prompt(stack: Stack, text: str) -> int:
+    body = {"session_id": str(uuid.UUID(int=7)), "cwd": "/nowhere", "prompt": text}
+    path = "/hook?agent=claude-code&event=UserPromptSubmit&wait=commit"
+    return ask(_url(stack, "web", "49374") + path, bearer=_token(stack), data=json.dumps(body).encode())[0]
+
+
+def _sessions(stack: Stack) -> list[dict[str, Any]]:
+    status, body = ask(_url(stack, "web", "49374") + "/api/v1/sessions", bearer=_token(stack))
+    assert status == 200
+    return json.loads(body)
+
+
+def test_a_hook_at_the_published_port_is_committed(stack: Stack) -> None:
+    assert _prompt(stack, "into the containers") == 200
+    assert [session["observation_count"] for session in _sessions(stack)] == [1]
+
+
+def test_what_others_need_lies_in_a_volume_of_its_own_and_the_key_of_the_house_does_not(stack: Stack) -> None:
+    handed_out = {path.name for path in stack.volumes["handout"].iterdir()}
+
+    assert {"install", "metrics.token", "flower.auth"} <= handed_out
+    assert not handed_out & {"token", "install.key", "memory.sqlite"}
+    for replica in stack.replicas:
+        if replica.environ.get("MEMORYD_DATA_DIR", "").endswith("state"):
+            state = {path.name for path in Path(replica.environ["MEMORYD_DATA_DIR"]).iterdir()}
+            assert state == {".memoryd", "run", "logs", "tmp"}, replica.name
+
+
+def test_a_second_writer_stays_out_and_the_first_one_goes_on(stack: Stack) -> None:
+    (first,) = stack.of("writer")
+    before = _children(first)
+
+    second = stack.start("writer")
+
+    assert second.wait() == exit_codes.NOT_ALONE
+    assert "already runs" in second.log.read_text()
+    assert _children(first) == before
+    assert _prompt(stack, "while a second writer knocked") == 200
+
+
+def _children(replica: Replica) -> dict[str, int]:
+    run = Path(replica.environ.get("MEMORYD_STATE_DIR", replica.environ["MEMORYD_DATA_DIR"])) / "run"
+    record = json.loads((run / f"children-{replica.service['command'][1]}.json").read_text())
+    return {entry["name"]: entry["pid"] for entry in record["children"]}
+
+
+@pytest.mark.parametrize("pool", ["compaction", "lint"])
+def test_a_pool_may_be_scaled(stack: Stack, pool: str) -> None:
+    more = [stack.start(pool) for _ in range(2)]
+
+    pids = [_children(replica.wait_healthy()).get("pool") for replica in (*stack.of(pool)[:1], *more)]
+
+    assert len(set(pids)) == 3
+    assert all(pid is not None and is_alive(pid) for pid in pids)
+
+
+def test_a_job_is_done_by_the_worker_of_its_queue(stack: Stack) -> None:
+    gate, token = _url(stack, "web", "49374"), _token(stack)
+    assert ask(f"{gate}/api/v1/schedules/idle_sessions/run", bearer=token, data=b"{}")[0] == 200
+
+    def done() -> list[dict[str, Any]]:
+        return json.loads(ask(f"{gate}/api/v1/jobs?kind=idle_sessions&state=completed", bearer=token)[1])
+
+    wait_until(done, 30)
+    workers = json.loads(ask(f"{gate}/api/v1/workers", bearer=token)[1])
+    serving = {queue for worker in workers for queue in worker["queues"]}
+    assert serving == set(POOLS)
+    assert all(worker["worker"].startswith(f"{worker['queues'][0]}-") for worker in workers)
+
+
+def test_flower_shows_drains_and_looks_to_who_knows_the_password(stack: Stack) -> None:
+    url = _url(stack, "flower", "5555")
+    password = (stack.volumes["handout"] / "flower.auth").read_text().strip()
+    assert ask(f"{url}/api/tasks")[0] == 401
+    assert ask(f"{url}/api/tasks", "memoryd:guess")[0] == 401
+
+    wait_until(lambda: {task["name"] for task in tasks(url, password)} >= {"writer.drain", "pool.look"}, 20)
+
+
+def test_prometheus_scrapes_the_gate(stack: Stack) -> None:
+    if not stack.of("prometheus"):
+        pytest.skip("prometheus is not installed")
+    url = _url(stack, "prometheus", "9090")
+
+    def target() -> dict[str, Any]:
+        found = json.loads(ask(f"{url}/api/v1/targets")[1])["data"]["activeTargets"]
+        return next(one for one in found if one["labels"]["job"] == "memoryd")
+
+    wait_until(lambda: target()["health"] == "up", 30)
+    assert target()["lastError"] == ""
+    rules = json.loads(ask(f"{url}/api/v1/rules")[1])["data"]["groups"][0]["rules"]
+    assert {rule["health"] for rule in rules} <= {"ok", "unknown"}
+    assert not [rule for rule in rules if rule.get("lastError")]
+
+
+def test_every_alert_stands_on_a_metric_that_there_is(stack: Stack) -> None:
+    scraped = (stack.volumes["handout"] / "metrics.token").read_text().strip()
+    status, page = ask(_url(stack, "web", "49374") + "/metrics", bearer=scraped)
+    assert status == 200
+    shown = set(re.findall(r"^# TYPE (\w+)", page.decode(), re.M))
+    rules = yaml.safe_load((ROOT / "ops" / "alerts.yml").read_text())["groups"][0]["rules"]
+    used = {name for rule in rules for name in re.findall(r"\bmemoryd_\w+", rule["expr"])}
+
+    assert used
+    assert used - shown - {name.removesuffix("_total") for name in shown} == set()
+    assert all(rule["annotations"].keys() == {"summary", "action"} for rule in rules)
+
+
+def test_a_stop_drains_in_order_and_leaves_nobody(stack: Stack) -> None:
+    assert _prompt(stack, "the last words") == 200
+
+    codes = stack.stop_in_order()
+
+    assert set(codes) == {replica.name for replica in stack.replicas}
+    assert {name: set(ended) for name, ended in codes.items()} == {name: {exit_codes.OK} for name in codes}
+    assert stack.everybody() == set()
+
+
+def test_a_container_made_anew_opens_the_volume_and_a_copy_of_it_is_refused(stack: Stack) -> None:
+    stack.start("broker").wait_healthy()
+    again = stack.start("writer").wait_healthy()
+    again.ask_to_end()
+    assert again.wait() == exit_codes.OK
+
+    copy = stack.root / "copy"
+    shutil.copytree(stack.volumes["data"], copy)
+    refused = stack.start(
+        "writer", MEMORYD_DATA_DIR=str(copy), MEMORYD_HANDOUT_DIR=str(stack.root / "elsewhere")
+    )
+
+    assert refused.wait() == exit_codes.REFUSED
+    assert "named:compose-memoryd" in refused.log.read_text()
+    assert "--take-over" in refused.log.read_text()
