@@ -102,6 +102,8 @@ class Server:
 
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
+        # A client that hangs up, or refuses the certificate, is what some tests want.
+        self.http.handle_error = lambda *_: None  # type: ignore[method-assign]
 
     @property
     def port(self) -> int:
