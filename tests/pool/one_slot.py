@@ -25,10 +25,10 @@ QUIET = Pace(renew_seconds=60.0, finish_seconds=5.0)
 class Slot:
     """A worker's slot, by hand."""
 
-    def __init__(self, gate: SmallGate) -> None:
+    def __init__(self, gate: SmallGate, child: ComputeChild | None = None) -> None:
         self.clock = SystemClock()
         self.gate = PoolGate(gate.url, lambda: "token", self.clock)
-        self.child = ComputeChild(NURSERY.spawn, self.clock)
+        self.child = child or ComputeChild(NURSERY.spawn, self.clock)
         self.stopping = threading.Event()
         self.runs: list[Run] = []
 

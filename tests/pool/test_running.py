@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 
 from memory_core import limits
-from tests.pool.one_slot import QUICK, Slot, in_background, noted_pid, only_ending
+from memory_core.clock import FakeClock, SystemClock
+from tests.pool.one_slot import NURSERY, QUICK, Slot, in_background, noted_pid, only_ending
 from tests.pool.small_gate import SmallGate, cut_after, says
 from tests.stack.conftest import is_alive, wait_until
 from workers.pool.killable import ComputeChild
@@ -21,8 +22,23 @@ from workers.pool.running import Pace
 pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("probe_kinds")]
 
 
+@pytest.fixture(scope="module")
+def warm_child() -> Iterator[ComputeChild]:
+    """Starting a child takes most of a test's time; whoever needs one of its own takes `own_slot`."""
+    child = ComputeChild(NURSERY.spawn, SystemClock())
+    yield child
+    child.end()
+
+
 @pytest.fixture
-def slot(gate: SmallGate) -> Iterator[Slot]:
+def slot(gate: SmallGate, warm_child: ComputeChild) -> Iterator[Slot]:
+    made = Slot(gate, warm_child)
+    yield made
+    made.gate.close()
+
+
+@pytest.fixture
+def own_slot(gate: SmallGate) -> Iterator[Slot]:
     made = Slot(gate)
     yield made
     made.child.end()
@@ -50,30 +66,46 @@ def test_a_job_is_computed_in_the_child_and_finished_with_the_digest_of_its_inpu
     assert report.shown() == {"job": job.id, "kind": "probe", "outcome": "completed"}
 
 
-def test_one_child_serves_one_job_after_another_and_goes_when_it_has_no_work(gate: SmallGate, slot: Slot):
+def test_one_child_serves_one_job_after_another_and_goes_when_it_has_no_work(gate: SmallGate, own_slot: Slot):
     for _ in range(3):
         gate.add("probe", {})
-    slot.work()
-    pid = slot.child.pid
+    own_slot.work()
+    pid = own_slot.child.pid
     assert pid is not None
 
-    slot.work()
-    slot.child.rest(60.0)
-    slot.work()
-    assert slot.child.pid == pid
+    own_slot.work()
+    own_slot.child.rest(60.0)
+    own_slot.work()
+    assert own_slot.child.pid == pid
 
-    slot.child.rest(0.0)
-    assert slot.child.pid is None
+    own_slot.child.rest(0.0)
+    assert own_slot.child.pid is None
     wait_until(lambda: not is_alive(pid))
 
 
-def test_an_inline_kind_needs_no_child(gate: SmallGate, slot: Slot):
+def test_looks_that_find_no_job_do_not_keep_an_idle_child(gate: SmallGate, own_slot: Slot):
+    clock = FakeClock()
+    own_slot.child = ComputeChild(NURSERY.spawn, clock)
+    gate.add("probe", {})
+    own_slot.work()
+
+    for _ in range(12):
+        clock.advance(5.0)
+        own_slot.child.lay_down()
+    own_slot.child.rest(61.0)
+    assert own_slot.child.pid is not None
+    own_slot.child.rest(60.0)
+
+    assert own_slot.child.pid is None
+
+
+def test_an_inline_kind_needs_no_child(gate: SmallGate, own_slot: Slot):
     job = gate.add("probe_inline", {"text": "here"}, is_inline=True)
 
-    slot.work()
+    own_slot.work()
 
     assert only_ending(job)[1]["output"] == {"text": "here"}
-    assert slot.child.pid is None
+    assert own_slot.child.pid is None
 
 
 def test_a_large_input_and_what_a_kind_prints_go_through(gate: SmallGate, slot: Slot):
@@ -345,14 +377,14 @@ def test_a_gate_that_stays_away_costs_the_job_and_not_the_slot(gate: SmallGate, 
     assert report.outcome == "unreported"
 
 
-def test_a_child_that_cannot_be_started_hands_the_job_back(gate: SmallGate, slot: Slot, monkeypatch):
+def test_a_child_that_cannot_be_started_hands_the_job_back(gate: SmallGate, own_slot: Slot, monkeypatch):
     def no_more(_: Any) -> Any:
         raise OSError(11, "Resource temporarily unavailable")
 
-    slot.child = ComputeChild(no_more, slot.clock)
+    own_slot.child = ComputeChild(no_more, own_slot.clock)
     job = gate.add("probe", {})
 
-    slot.work()
+    own_slot.work()
 
     assert only_ending(job) == ("release", {"reason": "contended"})
 

@@ -88,6 +88,7 @@ class ComputeChild:
         self._clock = clock
         self._argv = argv
         self._life: _Life | None = None
+        self._has_work = False
         self._used_at = clock.monotonic()
 
     @property
@@ -100,6 +101,7 @@ class ComputeChild:
         if self._life is None or self._life.has_ended():
             self._life = _Life(self._spawn([sys.executable, "-P", *_tied(), *self._argv]))
         self._life.hear = hear
+        self._has_work = True
         self._life.outbox.put(work)
 
     def tell(self, message: frames.Cancel | frames.Reply) -> None:
@@ -120,10 +122,12 @@ class ComputeChild:
             life.kill()
 
     def lay_down(self) -> None:
-        """The work is over; what the child still says of it concerns nobody."""
+        """The work is over; what the child still says of it concerns nobody. Nothing where there was no work."""
         if self._life is not None:
             self._life.hear = _deaf
-        self._used_at = self._clock.monotonic()
+        if self._has_work:
+            self._has_work = False
+            self._used_at = self._clock.monotonic()
 
     def rest(self, idle_seconds: float) -> None:
         """End the process if it had no work for so long."""
