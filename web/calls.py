@@ -9,7 +9,8 @@ from urllib.parse import unquote
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.ids import session_id_from
-from memory_core.store.database import Database
+from memory_core.store import command_ids
+from memory_core.store.database import Database, Snapshot
 from web.accesses import Accesses
 from web.auth import Caller
 from web.events import clean_session_key
@@ -82,6 +83,11 @@ class CallContext:
 
     def submit(self, command: object) -> Mapping[str, Any]:
         return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)
+
+    def was_sent(self, reading: Snapshot) -> bool:
+        """Whether what the caller's key names has ended before: then asking again is asking for that answer."""
+        key = self._key
+        return key is not None and command_ids.lookup(reading, self.principal, key.value) is not None
 
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         self._accesses.note(self._caller, page_ids)

@@ -22,7 +22,7 @@ from memory_core.domain.job import QUEUES, Failure, Job, Reason, check_lease
 from memory_core.errors import Invalid, NotFound, StaleLease, Unavailable
 from memory_core.ids import id_bytes, id_text
 from memory_core.job_kind import JobKind, kinds
-from memory_core.store import jobs
+from memory_core.store import job_claims, jobs
 from memory_core.store.jobs import Listed
 from web.answers import json_answer, submitted
 from web.auth import current, needs
@@ -92,6 +92,8 @@ def blueprint(parts: Parts) -> Blueprint:
         )
         parts.presence.heard(command.worker, command.queues)
         context = parts.context(current(), request.environ)
+        if not _may_give(parts, context, command):
+            return json_answer({"job": None, "more": False})
         answer = context.submit(command)
         if answer.get("status") == "pending":
             return json_answer(answer, 202)
@@ -161,6 +163,15 @@ def claim_hash(lease: str) -> bytes:
     if len(token) != _LEASE_BYTES:
         raise Invalid("lease: 32 random bytes of your own, as base64url")
     return hashlib.sha256(token).digest()
+
+
+def _may_give(parts: Parts, context: CallContext, command: ClaimJob) -> bool:
+    """Whether a claim is worth a command: workers look often, and mostly there is nothing."""
+    with parts.database.snapshot() as reading:
+        return context.was_sent(reading) or any(
+            job_claims.next_ready(reading, queue, on_data_host=command.on_data_host) is not None
+            for queue in job_claims.open_queues(reading, command.queues)
+        )
 
 
 def _given(parts: Parts, context: CallContext, job_id: bytes, claim: bytes, *, more: bool) -> Response:

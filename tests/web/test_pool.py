@@ -109,8 +109,26 @@ def test_a_job_goes_from_claim_to_finish(house: House):
     assert row(house, job)["input_digest"].hex() == given["input_digest"]
 
 
-def test_an_empty_queue_gives_nothing(house: House):
+def test_an_empty_queue_gives_nothing_and_costs_no_command(house: House):
+    seen = appended(house)
+
+    assert Pool(house).claim(str(uuid.uuid4())).get_json() == {"job": None, "more": False}
+    assert seen == []
+
+
+def test_a_paused_queue_costs_no_command_either(house: House):
+    add(house)
+    house.post("/api/v1/queues/lint/pause", {})
+    seen = appended(house)
+
     assert Pool(house).claim().get_json() == {"job": None, "more": False}
+    assert seen == []
+
+
+def test_the_same_claim_sent_twice_gives_the_same_job_also_when_no_other_is_due(house: House):
+    job, pool, key = add(house), Pool(house), str(uuid.uuid4())
+
+    assert [pool.claim(key).get_json()["job"]["id"] for _ in range(2)] == [job] * 2
 
 
 def test_the_same_claim_sent_twice_gives_the_same_job(house: House):
