@@ -81,10 +81,13 @@ def _audit(server: Server) -> str:
     if run["last_state"] == "failed":
         raise Failed(f"{when}: {run['last_error']}; again: memoryd jobs retry {run['last_job']}")
     result = run["last_result"] or {}
-    found = [jobs.in_words(item) for item in result.get("findings", [])]
-    if found:
-        raise Failed(f"{when}: {'; '.join(found[:_EXAMPLES])}; all: memoryd jobs show {run['last_job']}")
-    return f"{when}: nothing found" if run["last_state"] == "completed" else when
+    if result.get("wrong"):
+        found = [f"{one['kind'].replace('_', ' ')} {one['what']}" for one in result["findings"]]
+        raise Failed(
+            f"{when}: {result['wrong']} wrong: {'; '.join(found[:_EXAMPLES])}; "
+            f"more: memoryd jobs show {run['last_job']}"
+        )
+    return f"{when}: {jobs.result_in_words(result)}" if result else when
 
 
 def _models(models: dict[str, Any]) -> str:

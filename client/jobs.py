@@ -94,11 +94,10 @@ def lasting(seconds: float) -> str:
     return f"{int(seconds)} s"
 
 
-def in_words(value: Any) -> str:
-    """A small JSON value as a person reads it: `missing file notes/a.md`."""
-    if isinstance(value, dict):
-        return " ".join(in_words(item) for item in value.values())
-    return str(value).replace("_", " ") if "/" not in str(value) else str(value)
+def result_in_words(result: dict[str, Any] | None) -> str:
+    """Its counts: `ended 3, files 120`."""
+    counts = {name: value for name, value in (result or {}).items() if isinstance(value, int)}
+    return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
 
 
 def queue_of(server: Server, name: str) -> dict[str, Any]:

@@ -48,6 +48,7 @@ class Claim(Held, kw_only=True):
     queues: list[str]
     worker: str
     on_data_host: bool = False
+    kind: str = ""
 
 
 class Leased(Held, kw_only=True):
@@ -89,6 +90,7 @@ def blueprint(parts: Parts) -> Blueprint:
             worker=_worker(asked.worker),
             queues=_queues(asked.queues),
             on_data_host=asked.on_data_host,
+            kind=_kind(asked.kind),
         )
         parts.presence.heard(command.worker, command.queues)
         context = parts.context(current(), request.environ)
@@ -269,6 +271,12 @@ def _queues(names: list[str]) -> tuple[str, ...]:
     if unknown or not names:
         raise Invalid(f"queues: one or more of {', '.join(QUEUES)}")
     return tuple(dict.fromkeys(names))
+
+
+def _kind(name: str) -> str:
+    if name and name not in kinds:
+        raise Invalid(f"there is no job kind {name[:64]!r}; there are: {', '.join(kinds.names())}")
+    return name
 
 
 def _worker(name: str) -> str:

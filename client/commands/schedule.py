@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 import click
 
+from client import jobs
 from client.output import emit, json_option, table
 from client.server import Server
 from client.settings import load
@@ -67,7 +68,6 @@ def _short(time: str | None) -> str:
 
 def _became(schedule: dict[str, Any]) -> str:
     """The state of the last run's job, with what it found or why it failed."""
-    result = schedule["last_result"] or {}
-    counts = [f"{name.replace('_', ' ')} {value}" for name, value in result.items() if isinstance(value, int)]
-    details = [text for text in (schedule["last_error"], ", ".join(counts)) if text]
+    told = (schedule["last_error"], jobs.result_in_words(schedule["last_result"]))
+    details = [text for text in told if text]
     return ": ".join([schedule["last_state"] or "", *details])

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import sys
 from pathlib import Path
 
 import click
 
+from client import server_libraries
 from memory_core import config
 from memory_core.errors import Invalid
 
 #: What the server extra brings; one of each is asked for, without importing it.
 _SERVER = ("celery", "flask", "gunicorn", "redis", "sqlalchemy")
-_NOT_INSTALLED = 69
 _BAD_SETTING = 78
 
 
@@ -85,17 +84,9 @@ def command(
     """
     if take_over and new_install:
         raise click.UsageError("--take-over keeps the id and --new-install makes another; choose one")
-    missing = [name for name in _SERVER if importlib.util.find_spec(name) is None]
-    if missing:
-        click.echo(
-            f"memoryd: the server's libraries are not installed ({', '.join(missing)} missing); "
-            "run: pip install 'memoryd[server]'",
-            err=True,
-        )
-        sys.exit(_NOT_INSTALLED)
-    if flower and importlib.util.find_spec("flower") is None:
-        click.echo("memoryd: Flower is not installed; run: pip install 'memoryd[flower]'", err=True)
-        sys.exit(_NOT_INSTALLED)
+    server_libraries.need(*_SERVER)
+    if flower:
+        server_libraries.need("flower", extra="flower")
     overrides = {
         "data_dir": data_dir,
         "port": port,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import socket
 import sys
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from client import server_libraries
 from client.settings import plain_url, state_dir_of
 from memory_core import config, limits
 from memory_core.domain.job import QUEUES
@@ -22,7 +22,6 @@ from memory_core.errors import Invalid
 _NEEDED = ("celery", "msgspec", "redis", "sqlalchemy")
 #: Queues with kinds that read the data directory.
 _READ_DATA = ("lint", "forget")
-_NOT_INSTALLED = 69
 _BAD_SETTING = 78
 
 
@@ -72,12 +71,7 @@ def command(
 
     Stays in the foreground; Ctrl-C hands back what is not done and stops.
     """
-    missing = [module for module in _NEEDED if importlib.util.find_spec(module) is None]
-    if missing:
-        _refuse(
-            f"the server's libraries are not installed ({', '.join(missing)} missing); run: pip install 'memoryd[server]'",
-            _NOT_INSTALLED,
-        )
+    server_libraries.need(*_NEEDED)
     home = (state_dir or Path(state_dir_of(dict(os.environ))) / "worker").expanduser().absolute()
     wanted = tuple(part.strip() for part in queues.split(",") if part.strip())
     overrides = {

@@ -36,6 +36,8 @@ class ClaimJob:
     worker: str
     queues: tuple[str, ...]
     on_data_host: bool = False
+    #: Only jobs of this kind; empty: of any.
+    kind: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,8 @@ def claim(body: ClaimJob, tx: Transaction) -> Answer | Refusal:
     open_queues = job_claims.open_queues(tx, body.queues)
     found = _take(tx, body, open_queues)
     more = any(
-        job_claims.next_ready(tx, queue, on_data_host=body.on_data_host) is not None for queue in open_queues
+        job_claims.next_ready(tx, queue, on_data_host=body.on_data_host, kind=body.kind) is not None
+        for queue in open_queues
     )
     return {"job": None if found is None else id_text(found.id), "more": more}
 
@@ -152,7 +155,7 @@ def about(job: Job) -> dict[str, Any]:
 def _take(tx: Transaction, body: ClaimJob, queues: list[str]) -> Job | None:
     for queue in queues:
         for _ in range(limits.JOB_UNKNOWN_PER_CLAIM):
-            job_id = job_claims.next_ready(tx, queue, on_data_host=body.on_data_host)
+            job_id = job_claims.next_ready(tx, queue, on_data_host=body.on_data_host, kind=body.kind)
             job = None if job_id is None else jobs.one(tx, job_id)
             if job is None:
                 break

@@ -30,6 +30,10 @@ FROM job_turns AS t INDEXED BY ix_job_turns_queue_turn
 WHERE t.queue = :queue AND (anywhere IS NOT NULL OR beside IS NOT NULL)
 ORDER BY t.turn LIMIT 1"""
 )
+_READY_OF_KIND = text_statement(
+    """SELECT id FROM jobs INDEXED BY ix_jobs_queue_state_kind_id WHERE queue = :queue AND state = 'pending'
+AND kind = :kind AND not_before IS NULL AND on_data_host <= :on_data_host ORDER BY id LIMIT 1"""
+)
 _LINE_UP = text_statement(
     """INSERT INTO job_turns (queue, scope, turn)
 VALUES (:queue, :scope, 1 + coalesce((SELECT max(turn) FROM job_turns WHERE queue = :queue), 0))
@@ -76,8 +80,14 @@ def queue_up(tx: Transaction, job: Job) -> None:
         _line_up(tx, job.queue, job.project_id or b"")
 
 
-def next_ready(read: Reading, queue: str, *, on_data_host: bool) -> bytes | None:
-    """The oldest due job of the project whose turn it is, paused queue or not; None where nothing is due."""
+def next_ready(read: Reading, queue: str, *, on_data_host: bool, kind: str = "") -> bytes | None:
+    """The oldest due job of the project whose turn it is, paused queue or not; None where nothing is due.
+
+    With a `kind` the oldest due one of that kind, whosever turn it is.
+    """
+    if kind:
+        row = read.row(_READY_OF_KIND, queue=queue, kind=kind, on_data_host=int(on_data_host))
+        return None if row is None else row["id"]
     row = read.row(_READY, queue=queue, on_data_host=int(on_data_host))
     return None if row is None else min(found for found in (row["anywhere"], row["beside"]) if found)
 

@@ -44,7 +44,11 @@ def looked(check: str, status: dict[str, Any] | None = None, **parts: Any) -> Fi
 
 def audit(**more: Any) -> dict[str, Any]:
     values = {"kind": "integrity_audit", "last_at": "2026-01-02T03:30:00Z", "last_state": "completed"}
-    return values | {"last_job": "j1", "last_error": None, "last_result": {"files": 3}} | more
+    return (
+        values
+        | {"last_job": "j1", "last_error": None, "last_result": {"files": 3, "wrong": 0, "findings": []}}
+        | more
+    )
 
 
 def test_jobs_that_nobody_asks_for_are_told_with_what_to_do():
@@ -89,15 +93,15 @@ def test_many_failures_are_counted_and_some_are_named():
 
 
 def test_an_audit_that_found_something_is_a_fault_and_names_it():
-    result = {"files": 3, "findings": [{"kind": "missing_file", "path": "wiki/a.md"}]}
+    result = {"files": 3, "wrong": 1, "findings": [{"kind": "file_missing", "what": "default/p/a.md"}]}
     found = looked("integrity audit", schedules=[audit(last_result=result)])
     assert not found.is_ok
-    assert "missing file wiki/a.md" in found.detail
+    assert "1 wrong: file missing default/p/a.md" in found.detail
     assert "memoryd jobs show j1" in found.detail
 
 
 def test_an_audit_that_found_nothing_runs_fails_or_was_never_made_is_told_so():
-    assert looked("integrity audit", schedules=[audit()]).detail.endswith("completed: nothing found")
+    assert looked("integrity audit", schedules=[audit()]).detail.endswith("completed: files 3, wrong 0")
     assert looked("integrity audit", schedules=[audit(last_state="running", last_result=None)]).is_ok
     failed = looked("integrity audit", schedules=[audit(last_state="failed", last_error="too slow")])
     assert (failed.is_ok, "too slow" in failed.detail) == (False, True)

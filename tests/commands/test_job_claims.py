@@ -12,6 +12,7 @@ import pytest
 from memory_core.commands.job_control import PauseQueue, ResumeQueue
 from memory_core.domain.command import Refusal
 from memory_core.domain.job import Failure, State
+from memory_core.store import job_claims
 from tests.factories import Store, database
 from tests.jobs.working import Worker, add_job, add_project, job_of, kind, registered
 
@@ -75,6 +76,30 @@ def test_a_worker_without_the_data_is_not_given_what_needs_it(store: Store):
     assert far.take() == plain
     assert far.take() is None
     assert near.take() == needs
+
+
+def test_who_asks_for_one_kind_is_given_the_oldest_of_it_that_is_due_and_no_other(store: Store):
+    first = add_job(store, "1")
+    data = [add_job(store, str(n), name="test_data") for n in range(3)]
+    one, other = Worker(store, kind="test_data"), Worker(store, name="other", kind="test_data")
+
+    assert (one.take(), other.take()) == (data[0], data[1])
+    one.fail()  # it waits now
+    assert one.take() == data[2]
+    assert Worker(store, name="third", kind="test_data").take() is None
+    assert Worker(store, name="far", kind="test_sum", on_data_host=False).take() == first
+
+
+def test_a_kind_that_reads_the_data_is_not_given_to_who_has_none_though_it_asks_for_it(store: Store):
+    add_job(store, "1", name="test_data")
+    assert Worker(store, kind="test_data", on_data_host=False).take() is None
+
+
+def test_a_claim_of_one_kind_is_an_index_look_up(store: Store):
+    sql = f"EXPLAIN QUERY PLAN {job_claims._READY_OF_KIND.sql}"
+    rows = store.all(sql.replace(":queue", "'lint'").replace(":kind", "'k'").replace(":on_data_host", "1"))
+    (plan,) = [row["detail"] for row in rows]
+    assert "ix_jobs_queue_state_kind_id (queue=? AND state=? AND kind=?)" in plan
 
 
 def test_a_job_of_a_kind_that_is_gone_fails_and_holds_nobody_up(store: Store):

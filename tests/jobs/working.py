@@ -102,6 +102,8 @@ class Worker:
     name: str = "worker-1"
     queues: tuple[str, ...] = ("lint",)
     on_data_host: bool = True
+    #: Only jobs of this kind.
+    kind: str = ""
     #: The hash of its lease token; a new one for each claim.
     claim: bytes = field(default=b"", repr=False)
     job: bytes = b""
@@ -112,7 +114,13 @@ class Worker:
         self.count += 1
         claim = hashlib.sha256(f"{self.name}/{self.count}".encode()).digest()
         answer = self.store.apply(
-            ClaimJob(claim=claim, worker=self.name, queues=self.queues, on_data_host=self.on_data_host)
+            ClaimJob(
+                claim=claim,
+                worker=self.name,
+                queues=self.queues,
+                on_data_host=self.on_data_host,
+                kind=self.kind,
+            )
         )
         if answer["job"] is None:
             return None

@@ -347,3 +347,12 @@ def test_a_claim_that_nobody_answers_in_time_is_pending_and_can_be_sent_again(ho
     monkeypatch.undo()
 
     assert pool.claim(key).get_json()["job"]["id"] == job
+
+
+def test_a_claim_may_be_of_one_kind_and_an_unknown_one_is_named(house: House) -> None:
+    add(house, "test_large")
+    job = add(house)
+    assert Pool(house).claim(kind="test_sum").json["job"]["id"] == job
+
+    refused = Pool(house).claim(kind="nothing")
+    assert (refused.status_code, "test_sum" in refused.json["error"]) == (400, True)
