@@ -64,6 +64,11 @@ _EXPIRED = Statement(
     .limit(bindparam("slice"))
 )
 _LEASES = Statement(jobs.update().where(_j.lease_until.is_not(None)).values(lease_until=bindparam("until")))
+_LONG_LEASES = Statement(
+    jobs.update()
+    .where(_j.lease_until.is_not(None), _j.lease_until > bindparam("until"))
+    .values(lease_until=bindparam("until"))
+)
 _PAUSES = Statement(
     jobs.update()
     .where(_j.not_before.is_not(None), _j.not_before > bindparam("latest"))
@@ -116,10 +121,14 @@ def expired(read: Reading, now: int, slice_rows: int) -> list[bytes]:
     return [row["id"] for row in read.rows(_EXPIRED, now=now, slice=slice_rows)]
 
 
-def clock_stepped(tx: Transaction, *, lease_until: int, latest_pause: int) -> int:
-    """After a step of the wall clock: all leases last until `lease_until`, no pause longer than until `latest_pause`
-    (UTC microseconds); how many rows."""
-    return tx.run(_LEASES, until=lease_until) + tx.run(_PAUSES, latest=latest_pause)
+def begin_leases_anew(tx: Transaction, until: int) -> int:
+    """All leases last until a time (UTC microseconds); how many."""
+    return tx.run(_LEASES, until=until)
+
+
+def shorten(tx: Transaction, *, lease_until: int, not_before: int) -> int:
+    """No lease and no pause lasts longer than until these times (UTC microseconds); how many rows."""
+    return tx.run(_LONG_LEASES, until=lease_until) + tx.run(_PAUSES, latest=not_before)
 
 
 def pause(tx: Transaction, queue: str) -> bool:

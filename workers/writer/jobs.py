@@ -20,6 +20,7 @@ from workers.writer.duties import Duty
 
 logger = logging.getLogger(__name__)
 
+_LEASE_US = round(limits.JOB_LEASE_SECONDS * MICROSECONDS)
 _DAY_US = 24 * 3600 * MICROSECONDS
 
 
@@ -54,17 +55,16 @@ class Leases:
             self._clock_stepped(tx, offset - self._offset)
             self._offset = offset
         if self._clock.monotonic() < self._resumes_at:
+            # Each time, for the transaction in which the step was seen may have failed.
+            _shorten(tx, limits.JOB_PAUSE_MAX_SECONDS)
             return 0
         return expire_leases(tx)
 
     def _clock_stepped(self, tx: Transaction, seconds: float) -> None:
         """Every lease lasts a whole time anew: by which clock it was made nobody knows."""
         self._resumes_at = self._clock.monotonic() + limits.JOB_LEASE_SECONDS
-        job_claims.clock_stepped(
-            tx,
-            lease_until=tx.now + round(limits.JOB_LEASE_SECONDS * MICROSECONDS),
-            latest_pause=tx.now + round(limits.JOB_BACKOFF_MAX_SECONDS * MICROSECONDS),
-        )
+        job_claims.begin_leases_anew(tx, tx.now + _LEASE_US)
+        _shorten(tx, limits.JOB_BACKOFF_MAX_SECONDS)
         logger.warning(
             "the wall clock was set; no lease expires for the time of one lease",
             extra={"action": "clock_stepped", "seconds": round(seconds)},
@@ -133,6 +133,13 @@ class Stager:
             slot, following = found, schedule.next_slot(now) or now
             self._slots[name] = slot, following
         return slot
+
+
+def _shorten(tx: Transaction, pause_seconds: float) -> None:
+    """No lease is longer than a lease, no pause longer than `pause_seconds`."""
+    job_claims.shorten(
+        tx, lease_until=tx.now + _LEASE_US, not_before=tx.now + round(pause_seconds * MICROSECONDS)
+    )
 
 
 def _tidy(tx: Transaction) -> int:
