@@ -97,6 +97,7 @@ class WiredLanguageModel:
             model=self.model,
             input_tokens=asked.input_tokens_max,
             output_tokens_max=asked.max_output_tokens,
+            prompt=asked.request.prompt,
         )
         answer, spent = metered(
             lambda: _counted(self.wire.ask(asked, bounds), asked),
@@ -147,6 +148,7 @@ def _repairing(request: Request, answer: str, faults: tuple[str, ...]) -> Reques
     asked = _REPAIR.render(faults="\n".join(f"- {fault}" for fault in faults))
     return replace(
         request,
+        prompt=f"{request.prompt}+{_REPAIR.id}" if request.prompt else _REPAIR.id,
         messages=(
             *request.messages[-(limits.MODEL_MESSAGES_MAX - 2) :],
             Message(role=Role.ASSISTANT, text=shown),

@@ -65,6 +65,8 @@ class Request:
     temperature: float | None = None
     #: Texts at which the answer ends, at most four.
     stop: tuple[str, ...] = field(default=(), repr=False)
+    #: The id of the prompt that it was made from; kept beside what the call cost.
+    prompt: str = ""
     #: For the whole call, its tries and pauses too; 0 means what `[models] timeout_seconds` says; never more than that.
     timeout_seconds: float = 0.0
 
@@ -137,6 +139,8 @@ class Planned:
     #: An upper bound, from the bytes of the prompt.
     input_tokens: int
     output_tokens_max: int
+    #: The id of the prompt, where the request has one.
+    prompt: str = ""
 
 
 class Meter(Protocol):

@@ -45,6 +45,7 @@ class Rendered:
         return Request(
             system=self.system,
             messages=(Message(role=Role.USER, text=self.user),),
+            prompt=self.id,
             max_output_tokens=max_output_tokens,
             temperature=temperature,
         )
