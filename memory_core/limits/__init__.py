@@ -6,6 +6,7 @@ Units are in the names; the reference page is `docs/limits.md`. A new module nee
 from __future__ import annotations
 
 from memory_core.limits.sizes import *  # isort: skip
+from memory_core.limits.budget import *
 from memory_core.limits.capture import *
 from memory_core.limits.client import *
 from memory_core.limits.jobs import *

@@ -13,6 +13,7 @@ import client.commands
 import memory_core.agents
 import memory_core.tools
 from memory_core.config import Settings
+from memory_core.models import budget_settings
 from memory_core.models.settings import ModelSettings, known_providers
 from memory_core.registry import discover
 from memory_core.store.every_table import metadata
@@ -49,16 +50,22 @@ def test_every_agent_client_has_a_heading():
 def test_every_model_provider_has_a_heading():
     language, embedding = known_providers()
 
-    assert headings("models.md") == {*language, *embedding}
+    assert headings("models.md") - {"Budget"} == {*language, *embedding}
+
+
+def described_keys(section: str) -> set[str]:
+    """The keys in the table of a section of the configuration file."""
+    part = re.split(r"\n##+ ", (ROOT / "docs" / "settings.md").read_text().split(f"### [{section}]")[1])[0]
+    rows = re.findall(r"^\| (`.+?) \|", part, re.M)
+    return {name for row in rows for name in re.findall(r"`(\w+)[`.]", row)}
 
 
 def test_every_key_of_the_models_table_is_described():
-    part = (ROOT / "docs" / "settings.md").read_text().split("### [models]")[1].split("\n## ")[0]
-    described = {
-        name for row in re.findall(r"^\| (`.+?) \|", part, re.M) for name in re.findall(r"`(\w+)`", row)
-    }
+    assert described_keys("models") == {f.name for f in fields(ModelSettings)}
 
-    assert described == {f.name for f in fields(ModelSettings)}
+
+def test_every_key_of_the_budget_table_is_described():
+    assert described_keys("budget") == set(budget_settings.KEYS)
 
 
 def test_every_command_of_the_command_line_has_a_heading():
