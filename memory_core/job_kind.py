@@ -17,12 +17,13 @@ import msgspec
 from memory_core import config, limits
 from memory_core.config import Settings
 from memory_core.domain import schedule
+from memory_core.domain.budget import BACKLOG, day_of
 from memory_core.domain.command import Refusal
-from memory_core.domain.job import QUEUES, Again, Done, Job, Later
+from memory_core.domain.job import QUEUES, Again, Done, Job, Later, State
 from memory_core.domain.schedule import Schedule
 from memory_core.errors import CoreError, Invalid
 from memory_core.registry import Registry
-from memory_core.store import jobs
+from memory_core.store import job_counts, jobs, model_budget, model_usage
 from memory_core.store.transaction import Reading, Transaction
 
 
@@ -42,7 +43,15 @@ class Tools(Protocol):
 
     @property
     def model(self) -> Any:
-        """The language model, under its budget; None where no provider is configured."""
+        """The language model (`memory_core.models.port`), under its budget; None where no provider is configured.
+
+        Raises `NoProvider` where one is configured and cannot be had.
+        """
+        ...
+
+    @property
+    def embedder(self) -> Any:
+        """The embedder, likewise."""
         ...
 
     def cancelled(self) -> bool:
@@ -82,10 +91,16 @@ class JobKind:
     #: Reads the data directory.
     on_data_host: bool = False
     uses_model: bool = False
+    #: It can be done without: none is made while too many jobs that use a model wait.
+    is_droppable: bool = False
 
     def __post_init__(self) -> None:
         if self.queue not in QUEUES:
             raise ValueError(f"{self.name}: there is no queue {self.queue!r}")
+        if self.uses_model and self.is_inline:
+            raise ValueError(f"{self.name}: a model takes long; only a child can be killed")
+        if self.is_droppable and not self.uses_model:
+            raise ValueError(f"{self.name}: only a kind that uses a model is left out")
 
     def read_input(self, text: bytes | Any) -> Any:
         """An input as it was sent (JSON bytes, or already parsed). Raises `Invalid`."""
@@ -111,11 +126,13 @@ def enqueue(
     source_digest: bytes,
     project_id: bytes | None = None,
     subject: str = "",
-) -> tuple[bytes, bool]:
+    is_asked_for: bool = False,
+) -> tuple[bytes | None, bool]:
     """A job of that kind, in the transaction of the fact that it is about: its id, and whether it is new.
 
     Where there is a job of the same kind, project, subject and source already, in whatever state, it is that one. It belongs to the
-    principal at hand. `NotFound` for an unknown kind, `Invalid` for a subject that is too long.
+    principal at hand. The id is None where a droppable kind is left out because too much waits, which is counted; what a person
+    asks for (`is_asked_for`) never is. `NotFound` for an unknown kind, `Invalid` for a subject that is too long.
     """
     kind = kinds.get(name)
     if len(subject) > limits.JOB_SUBJECT_MAX_CHARS:
@@ -133,7 +150,20 @@ def enqueue(
         created_at=tx.now,
         updated_at=tx.now,
     )
+    if kind.is_droppable and not is_asked_for and jobs.same(tx, job) is None and _is_full(tx):
+        model_usage.refused(tx, day=day_of(tx.now), kind=kind.name, reason=BACKLOG)
+        return None, False
     return jobs.add(tx, job)
+
+
+def _is_full(read: Reading) -> bool:
+    """Whether as many jobs that use a model wait as the budget allows."""
+    most = model_budget.in_force(read).budget.backlog_max
+    if most is None:
+        return False
+    models = {name for name, kind in kinds if kind.uses_model}
+    counts = job_counts.present(read)
+    return sum(c.count for c in counts if c.state is State.PENDING and c.kind in models) >= most
 
 
 def digest_of(*parts: str | bytes) -> bytes:

@@ -112,18 +112,27 @@ def run(body: RunSchedule, tx: Transaction) -> Answer | Refusal:
         return Refusal(code=error.code, message=str(error))
     # The command's own id: applied twice it is still one run.
     slot = schedule_slots.MANUAL + id_text(tx.envelope.id if tx.envelope else tx.new_id())
-    job_id, _ = stage(tx, kind, slot=slot, project_id=project_id)
+    job_id, _ = stage(tx, kind, slot=slot, project_id=project_id, is_asked_for=True)
     audit.record(tx, "schedule_run", project_id=project_id, detail={"kind": kind.name})
-    job = jobs.one(tx, job_id)
+    job = None if job_id is None else jobs.one(tx, job_id)
     return _answer(job) if job is not None else None
 
 
 def stage(
-    tx: Transaction, kind: JobKind, *, slot: str, project_id: bytes | None = None
-) -> tuple[bytes, bool]:
-    """The job of a slot, made where the slot has none yet: its id, and whether it is new."""
+    tx: Transaction,
+    kind: JobKind,
+    *,
+    slot: str,
+    project_id: bytes | None = None,
+    is_asked_for: bool = False,
+) -> tuple[bytes | None, bool]:
+    """The job of a slot, made where the slot has none yet: its id, and whether it is new. As `job_kind.enqueue`."""
     job_id, is_new = job_kind.enqueue(
-        tx, kind.name, source_digest=job_kind.digest_of("slot", slot), project_id=project_id
+        tx,
+        kind.name,
+        source_digest=job_kind.digest_of("slot", slot),
+        project_id=project_id,
+        is_asked_for=is_asked_for,
     )
     schedule_slots.add(tx, kind=kind.name, project_id=project_id, slot=slot, job_id=job_id)
     return job_id, is_new

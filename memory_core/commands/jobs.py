@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from memory_core import job_kind, limits
-from memory_core.clock import rfc3339
+from memory_core.clock import MICROSECONDS, rfc3339
 from memory_core.commands import Answer, command
 from memory_core.domain import job as rules
 from memory_core.domain.command import Refusal
@@ -20,7 +20,7 @@ from memory_core.domain.job import Again, Done, Failure, Job, Later, Reason
 from memory_core.errors import Invalid, StaleLease, StorageFailed
 from memory_core.ids import id_text
 from memory_core.job_kind import Applied, JobKind
-from memory_core.store import job_claims, jobs
+from memory_core.store import job_claims, jobs, model_budget
 from memory_core.store.transaction import Transaction
 
 logger = logging.getLogger(__name__)
@@ -129,7 +129,10 @@ def release(body: ReleaseJob, tx: Transaction) -> Answer | Refusal:
     job = _leased(tx, body)
     if job is None:
         return _STALE
-    return _ended(tx, jobs.save(tx, rules.released(job, body.reason, now=tx.now, seconds=body.seconds)))
+    seconds = body.seconds
+    if body.reason is Reason.BUDGET and seconds is None:
+        seconds = _budget_seconds(tx, job)
+    return _ended(tx, jobs.save(tx, rules.released(job, body.reason, now=tx.now, seconds=seconds)))
 
 
 def expire_leases(tx: Transaction, limit: int = limits.JOB_EXPIRED_ROWS) -> int:
@@ -166,6 +169,14 @@ def _take(tx: Transaction, body: ClaimJob, queues: list[str]) -> Job | None:
             job_claims.took_turn(tx, taken)
             return jobs.save(tx, taken)
     return None
+
+
+def _budget_seconds(tx: Transaction, job: Job) -> float | None:
+    """How long the budget stays closed for a job: the next day, or a person, opens it; both wake it at once."""
+    is_stopped, until = model_budget.wait_until(tx, job, tx.now)
+    if not is_stopped:
+        return None
+    return limits.JOB_BUDGET_PAUSE_MAX_SECONDS if until is None else (until - tx.now) / MICROSECONDS
 
 
 def _leased(tx: Transaction, body: RenewJob | FinishJob | FailJob | ReleaseJob) -> Job | None:

@@ -117,6 +117,12 @@ class Reason(StrEnum):
     def pause_seconds(self) -> float:
         return _PAUSES.get(self, 0.0)
 
+    @property
+    def pause_max_seconds(self) -> float:
+        """The longest that may be asked for; a budget comes back with the next day."""
+        is_budget = self is Reason.BUDGET
+        return limits.JOB_BUDGET_PAUSE_MAX_SECONDS if is_budget else limits.JOB_PAUSE_MAX_SECONDS
+
 
 _PAUSES: Final[Mapping[Reason, float]] = {
     Reason.CONTENDED: limits.JOB_CONTENDED_SECONDS,
@@ -262,7 +268,7 @@ def released(job: Job, reason: Reason, *, now: int, seconds: float | None = None
     if (stopped := _cancelled_if_asked(job, now)) is not None:
         return stopped
     moved = _moved(job, Move.RELEASE, now)
-    pause = reason.pause_seconds if seconds is None else min(max(seconds, 0.0), limits.JOB_PAUSE_MAX_SECONDS)
+    pause = reason.pause_seconds if seconds is None else min(max(seconds, 0.0), reason.pause_max_seconds)
     if not pause or reason in (Reason.STOPPING, Reason.CANCELLED):
         return moved
     return replace(moved, not_before=now + _microseconds(pause), waits_for=reason.value)

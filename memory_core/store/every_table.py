@@ -6,6 +6,13 @@ from memory_core.store.tables import metadata
 from memory_core.store.tables_access import page_access
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
+from memory_core.store.tables_models import (
+    model_budget,
+    model_calls,
+    model_pauses,
+    model_refusals,
+    model_usage,
+)
 from memory_core.store.tables_rendered import rendered_files
 from memory_core.store.tables_wiki import wiki_files, wiki_tasks
 
@@ -18,6 +25,11 @@ FURTHER = (
     job_queues,
     job_turns,
     jobs,
+    model_budget,
+    model_calls,
+    model_pauses,
+    model_refusals,
+    model_usage,
     rendered_files,
     schedule_slots,
     wiki_files,

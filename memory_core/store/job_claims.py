@@ -111,9 +111,14 @@ def wake(tx: Transaction, slice_rows: int) -> int:
     """Make waiting jobs due whose pause is over, and ring their queues; how many."""
     due = tx.rows(_DUE, now=tx.now, slice=slice_rows)
     for row in due:
-        tx.run(_WAKE, job_id=row["id"])
-        _line_up(tx, row["queue"], row["scope"])
+        make_due(tx, row["id"], row["queue"], row["scope"])
     return len(due)
+
+
+def make_due(tx: Transaction, job_id: bytes, queue: str, scope: bytes) -> None:
+    """End a waiting job's pause."""
+    tx.run(_WAKE, job_id=job_id)
+    _line_up(tx, queue, scope)
 
 
 def expired(read: Reading, now: int, slice_rows: int) -> list[bytes]:

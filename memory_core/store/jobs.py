@@ -121,14 +121,26 @@ def one(read: Reading, job_id: bytes) -> Job | None:
 def add(tx: Transaction, job: Job) -> tuple[bytes, bool]:
     """Store a pending job and ring its queue, or find the one of the same kind, project, subject and source, in whatever
     state it is; its id, and whether it is new."""
-    scope = scope_of(job.project_id)
-    row = tx.row(_SAME, kind=job.kind, scope=scope, subject=job.subject, source_digest=job.source_digest)
-    if row is not None:
-        return row["id"], False
+    known = same(tx, job)
+    if known is not None:
+        return known, False
     fixed = {name: getattr(job, name) for name in _IDENTITY if name not in ("scope", "on_data_host")}
-    tx.run(_ADD, **fixed, scope=scope, on_data_host=int(job.on_data_host), **_changing(job))
+    tx.run(
+        _ADD,
+        **fixed,
+        scope=scope_of(job.project_id),
+        on_data_host=int(job.on_data_host),
+        **_changing(job),
+    )
     job_claims.queue_up(tx, job)
     return job.id, True
+
+
+def same(read: Reading, job: Job) -> bytes | None:
+    """The stored job of the same kind, project, subject and source, in whatever state."""
+    scope = scope_of(job.project_id)
+    row = read.row(_SAME, kind=job.kind, scope=scope, subject=job.subject, source_digest=job.source_digest)
+    return None if row is None else row["id"]
 
 
 def save(tx: Transaction, job: Job) -> Job:

@@ -16,6 +16,7 @@ from memory_core.commands.rendering import render_due
 from memory_core.commands.sessions import refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
+from memory_core.models.budget_settings import read_budget
 from memory_core.store.database import Database
 from memory_core.store.git_batches import newest_version
 from memory_core.wiki.compare import Comparison
@@ -32,7 +33,7 @@ from workers.queue.disk import DiskGauge
 from workers.queue.incoming import Incoming
 from workers.queue.keys import Keys
 from workers.queue.reader import StreamReader
-from workers.writer import jobs
+from workers.writer import jobs, models
 from workers.writer.celery_worker import Consumer
 from workers.writer.clean_stop import was_clean
 from workers.writer.duties import Duties, Duty
@@ -125,7 +126,12 @@ def assemble(
         duties=Duties(
             engine,
             clock,
-            (*DUTIES, _books_of(history), *jobs.duties(job_kind.schedules(settings), clock)),
+            (
+                *DUTIES,
+                _books_of(history),
+                *jobs.duties(job_kind.schedules(settings), clock),
+                *models.duties(read_budget(settings, kinds=job_kind.kinds.names())),
+            ),
         ),
         files=WikiFiles(
             engine,

@@ -1,0 +1,190 @@
+"""The models that a job gets: each request is reserved at the gate before it goes out and settled after it.
+
+`Ask` is all that is needed of the worker: it posts to the gate with the job's lease, which is not known here.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from memory_core.clock import Clock
+from memory_core.config import Settings
+from memory_core.errors import CoreError, Invalid, Unavailable
+from memory_core.models.errors import Cancelled
+from memory_core.models.port import (
+    Cancel,
+    Completion,
+    Embedder,
+    Embedding,
+    Kind,
+    LanguageModel,
+    Planned,
+    Request,
+    StructuredCompletion,
+    Usage,
+    never,
+)
+from memory_core.models.schema import Schema
+from memory_core.models.settings import choose, choose_embedder, read_settings
+
+logger = logging.getLogger(__name__)
+
+#: Post a body to `/pool/…` for the job at hand; the answer. Raises `Unavailable` where there is none.
+Ask = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
+
+
+class BudgetReached(CoreError):
+    """The budget of models is used up, or they are paused; nothing was sent."""
+
+    code = "budget"
+
+    def __init__(self, message: str | None = None, *, reason: str = "", until: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+        #: RFC 3339; None: until a person does something.
+        self.until = until
+
+
+class NoProvider(CoreError):
+    """A provider is configured and cannot be used here."""
+
+    code = "no_provider"
+
+
+@dataclass
+class GateMeter:
+    """Implements `port.Meter`, for the job that `ask` asks for."""
+
+    ask: Ask
+
+    def reserve(self, planned: Planned) -> object:
+        """The call's id. Raises `BudgetReached`, `Cancelled`, or `Unavailable`: then nothing may be sent."""
+        call = str(uuid.uuid4())
+        answer = self.ask(
+            "/pool/model/reserve",
+            {
+                "call": call,
+                "provider": planned.provider,
+                "model": planned.model,
+                "input_tokens": planned.input_tokens,
+                "output_tokens_max": planned.output_tokens_max,
+                "prompt": planned.prompt,
+            },
+        )
+        if answer.get("cancel"):
+            raise Cancelled
+        if not answer.get("granted"):
+            raise BudgetReached(
+                answer.get("message"), reason=str(answer.get("reason", "")), until=answer.get("until")
+            )
+        return call
+
+    def settle(self, reserved: object, usage: Usage, outcome: str) -> None:
+        """An answer that was paid for is not thrown away because the gate cannot be told: then all that was reserved counts."""
+        body = {
+            "call": reserved,
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "cached_tokens": usage.cached_tokens,
+            "outcome": outcome,
+        }
+        try:
+            self.ask("/pool/model/settle", body)
+        except Unavailable:
+            logger.warning(
+                "the gate could not be told what a call used", extra={"action": "model_call_unsettled"}
+            )
+
+
+@dataclass(frozen=True)
+class JobLanguageModel:
+    """A language model that ends its calls when the job is cancelled, whatever else its caller watches."""
+
+    inner: LanguageModel
+    cancelled: Cancel
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    @property
+    def max_output_tokens(self) -> int:
+        return self.inner.max_output_tokens
+
+    def complete(self, request: Request, cancel: Cancel = never) -> Completion:
+        return self.inner.complete(request, lambda: self.cancelled() or cancel())
+
+    def complete_structured(
+        self, request: Request, schema: Schema, cancel: Cancel = never
+    ) -> StructuredCompletion:
+        return self.inner.complete_structured(request, schema, lambda: self.cancelled() or cancel())
+
+
+@dataclass(frozen=True)
+class JobEmbedder:
+    """An embedder, likewise."""
+
+    inner: Embedder
+    cancelled: Cancel
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    @property
+    def model(self) -> str:
+        return self.inner.model
+
+    @property
+    def dimensions(self) -> int:
+        return self.inner.dimensions
+
+    def embed(self, texts: Sequence[str], kind: Kind = "document", cancel: Cancel = never) -> Embedding:
+        return self.inner.embed(texts, kind, lambda: self.cancelled() or cancel())
+
+
+class Models:
+    """The models of a process that computes one job at a time; what they learned of their providers outlasts the job."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        """Reads nothing yet."""
+        self._settings = settings
+        self._clock = clock
+        self._meter = GateMeter(_no_job)
+        self._language: LanguageModel | None = None
+        self._embedder: Embedder | None = None
+        self._is_read = False
+
+    def language_model(self, ask: Ask, cancelled: Cancel) -> LanguageModel | None:
+        """The configured language model for the job at hand; None where none is configured. Raises `NoProvider`."""
+        self._read(ask)
+        return None if self._language is None else JobLanguageModel(self._language, cancelled)
+
+    def embedder(self, ask: Ask, cancelled: Cancel) -> Embedder | None:
+        """The configured embedder, likewise."""
+        self._read(ask)
+        return None if self._embedder is None else JobEmbedder(self._embedder, cancelled)
+
+    def _read(self, ask: Ask) -> None:
+        self._meter.ask = ask
+        if self._is_read:
+            return
+        try:
+            read = read_settings(self._settings)
+            self._language = choose(read, self._clock, self._meter)
+            self._embedder = choose_embedder(read, self._clock, self._meter)
+        except Invalid as error:
+            raise NoProvider(str(error)) from error
+        self._is_read = True
+
+
+def _no_job(_path: str, _body: Mapping[str, Any]) -> Mapping[str, Any]:
+    raise Unavailable("no job is being computed")
