@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Response
 
 from memory_core import job_kind, limits
 from memory_core.clock import MICROSECONDS
@@ -12,10 +12,11 @@ from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
 from memory_core.store import job_counts, jobs
 from web import lists
-from web.answers import json_answer, submitted
-from web.auth import current, needs
+from web.answers import json_answer
+from web.auth import needs
 from web.job_shapes import job_shape, queue_states, schedule_states, worker_states
 from web.parts import Parts
+from web.submitting import submit
 
 
 def blueprint(parts: Parts) -> Blueprint:
@@ -64,12 +65,12 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/jobs/<text>/cancel")
     @needs("write")
     def _cancel(text: str) -> Response:
-        return _submitted(parts, CancelJob(job=text))
+        return submit(parts, CancelJob(job=text))
 
     @routes.post("/jobs/<text>/retry")
     @needs("write")
     def _retry(text: str) -> Response:
-        return _submitted(parts, RetryJob(job=text))
+        return submit(parts, RetryJob(job=text))
 
     @routes.get("/queues")
     @needs("read")
@@ -84,12 +85,12 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/queues/<queue>/pause")
     @needs("write")
     def _pause(queue: str) -> Response:
-        return _submitted(parts, PauseQueue(queue=queue))
+        return submit(parts, PauseQueue(queue=queue))
 
     @routes.post("/queues/<queue>/resume")
     @needs("write")
     def _resume(queue: str) -> Response:
-        return _submitted(parts, ResumeQueue(queue=queue))
+        return submit(parts, ResumeQueue(queue=queue))
 
     @routes.get("/schedules")
     @needs("read")
@@ -100,13 +101,9 @@ def blueprint(parts: Parts) -> Blueprint:
     @needs("write")
     def _run(kind: str) -> Response:
         command = RunSchedule(kind=kind, workspace=lists.given("workspace"), project=lists.given("project"))
-        return _submitted(parts, command)
+        return submit(parts, command)
 
     return routes
-
-
-def _submitted(parts: Parts, command: object) -> Response:
-    return submitted(parts.context(current(), request.environ).submit(command))
 
 
 def _known_queue(name: str | None) -> str | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.core import Metric
 
 from memory_core.clock import MICROSECONDS, Clock
 from memory_core.domain.job import ENDED, QUEUES, State
@@ -12,6 +12,7 @@ from memory_core.job_kind import kinds
 from memory_core.store import job_claims, job_counts, jobs, schedule_slots
 from memory_core.store.database import Database
 from memory_core.store.job_counts import Count, Total
+from web.meters import Samples, counter, gauge
 from web.presence import Presence
 
 
@@ -22,54 +23,51 @@ def readings(database: Database, presence: Presence, clock: Clock) -> Iterator[M
         present, totals = job_counts.present(reading), job_counts.totals(reading)
         late, paused = jobs.past_lease(reading, now), job_claims.paused(reading)
         staged = {name: schedule_slots.newest(reading, name) for name, _ in kinds}
-    yield _gauge("jobs", "Jobs in each state.", ("queue", "kind", "state"), _present(present))
-    yield _gauge(
+    yield gauge("jobs", "Jobs in each state.", ("queue", "kind", "state"), _present(present))
+    yield gauge(
         "jobs_oldest_pending_age_seconds",
         "Age of the oldest pending job of a kind; 0 when there is none.",
         ("queue", "kind"),
         _ages(present, now),
     )
-    yield _gauge(
+    yield gauge(
         "jobs_past_lease",
         "Running jobs whose worker is silent for longer than its lease.",
         ("queue",),
         [((queue,), late.get(queue, 0)) for queue in QUEUES],
     )
-    yield _counter("jobs_claimed", "Claims of jobs.", ("queue", "kind"), _events(totals, State.RUNNING))
-    yield _counter(
+    yield counter("jobs_claimed", "Claims of jobs.", ("queue", "kind"), _events(totals, State.RUNNING))
+    yield counter(
         "jobs_ended",
         "Jobs that ended, by the state in which they did.",
         ("queue", "kind", "state"),
         [((t.queue, t.kind, t.event), t.count) for t in totals if t.event in ENDED],
     )
-    yield _counter(
+    yield counter(
         "job_failures",
         "Tries of jobs that failed and count.",
         ("queue", "kind"),
         _events(totals, job_counts.FAILURE),
     )
-    yield _gauge(
+    yield gauge(
         "queue_paused",
         "1 while a queue gives no job.",
         ("queue",),
         [((queue,), int(queue in paused)) for queue in QUEUES],
     )
-    yield _gauge(
+    yield gauge(
         "schedule_last_staged_timestamp_seconds",
         "When a schedule last made a job.",
         ("kind",),
         [((name,), row["staged_at"] / MICROSECONDS) for name, row in staged.items() if row is not None],
     )
     serving = presence.serving()
-    yield _gauge(
+    yield gauge(
         "pool_workers",
         "Pool workers that asked for jobs of a queue within the last minute.",
         ("queue",),
         [((queue,), serving.get(queue, 0)) for queue in QUEUES],
     )
-
-
-Samples = Iterable[tuple[Sequence[str], float]]
 
 
 def _present(present: list[Count]) -> Samples:
@@ -86,17 +84,3 @@ def _ages(present: list[Count], now: int) -> Samples:
 
 def _events(totals: list[Total], event: str) -> Samples:
     return [((t.queue, t.kind), t.count) for t in totals if t.event == event]
-
-
-def _gauge(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    family = GaugeMetricFamily(f"memoryd_{name}", help_text, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family
-
-
-def _counter(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
-    family = CounterMetricFamily(f"memoryd_{name}", help_text, labels=labels)
-    for values, value in samples:
-        family.add_metric(values, value)
-    return family

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from memory_core.errors import CoreError
 
 logger = logging.getLogger(__name__)
+
+#: Values of labels, and the figure.
+Samples = Iterable[tuple[Sequence[str], float]]
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -78,6 +81,22 @@ class _Readings:
 def gauges(values: dict[str, float], help_text: str) -> Iterator[Metric]:
     for name, value in sorted(values.items()):
         yield GaugeMetricFamily(f"memoryd_{name}", help_text, value=value)
+
+
+def gauge(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """A gauge with labels; `name` without the prefix."""
+    family = GaugeMetricFamily(f"memoryd_{name}", help_text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
+
+
+def counter(name: str, help_text: str, labels: Sequence[str], samples: Samples) -> Metric:
+    """The same for what only grows."""
+    family = CounterMetricFamily(f"memoryd_{name}", help_text, labels=labels)
+    for values, value in samples:
+        family.add_metric(values, value)
+    return family
 
 
 def writer_figures(run_dir: Path) -> dict[str, Any]:

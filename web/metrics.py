@@ -8,7 +8,8 @@ from flask import Blueprint, Response
 from prometheus_client.core import Metric
 
 from memory_core.config import Settings
-from web import job_metrics
+from memory_core.models.settings import read_settings
+from web import job_metrics, model_state
 from web.auth import needs
 from web.line import Line
 from web.meters import CONTENT_TYPE, gauges, writer_gauges
@@ -17,7 +18,7 @@ from web.parts import Parts
 
 def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("metrics", __name__)
-    of_writer = writer_gauges(parts.settings.run_dir)
+    of_writer, models = writer_gauges(parts.settings.run_dir), read_settings(parts.settings)
 
     @routes.get("/metrics")
     @needs("metrics")
@@ -27,6 +28,7 @@ def blueprint(parts: Parts) -> Blueprint:
             lambda: _files(parts.settings),
             of_writer,
             lambda: job_metrics.readings(parts.database, parts.presence, parts.clock),
+            lambda: model_state.metrics(parts.database, models, parts.clock),
         )
         return Response(page, content_type=CONTENT_TYPE, headers={"Cache-Control": "no-store"})
 

@@ -24,11 +24,12 @@ from memory_core.ids import id_bytes, id_text
 from memory_core.job_kind import JobKind, kinds
 from memory_core.store import job_claims, jobs
 from memory_core.store.jobs import Listed
-from web.answers import json_answer, submitted
+from web.answers import json_answer
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CallContext
 from web.parts import Parts, install_id
+from web.submitting import submit
 
 logger = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/claim")
     @needs("pool")
     def _claim() -> Response:
-        asked = _body(Claim)
+        asked = read_as(Claim)
         command = ClaimJob(
             claim=claim_hash(asked.lease),
             worker=_worker(asked.worker),
@@ -106,16 +107,16 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/renew")
     @needs("pool")
     def _renew() -> Response:
-        asked = _body(Leased)
-        return _submitted(parts, RenewJob(job=id_bytes(asked.job), claim=claim_hash(asked.lease)))
+        asked = read_as(Leased)
+        return submit(parts, RenewJob(job=id_bytes(asked.job), claim=claim_hash(asked.lease)))
 
     @routes.post("/finish")
     @needs("pool")
     def _finish() -> Response:
-        asked = _body(Finish, limits.JOB_OUTPUT_MAX_BYTES + limits.POOL_BODY_MAX_BYTES)
+        asked = read_as(Finish, limits.JOB_OUTPUT_MAX_BYTES + limits.POOL_BODY_MAX_BYTES)
         job_id = id_bytes(asked.job)
         output = _kind_of(parts, job_id).read_output(asked.output)
-        return _submitted(
+        return submit(
             parts,
             FinishJob(
                 job=job_id,
@@ -128,8 +129,8 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/fail")
     @needs("pool")
     def _fail() -> Response:
-        asked = _body(Fail)
-        return _submitted(
+        asked = read_as(Fail)
+        return submit(
             parts,
             FailJob(
                 job=id_bytes(asked.job),
@@ -142,8 +143,8 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/release")
     @needs("pool")
     def _release() -> Response:
-        asked = _body(Release)
-        return _submitted(
+        asked = read_as(Release)
+        return submit(
             parts,
             ReleaseJob(
                 job=id_bytes(asked.job),
@@ -239,11 +240,8 @@ def _compressed(answer: dict[str, Any]) -> Response:
     return response
 
 
-def _submitted(parts: Parts, command: object) -> Response:
-    return submitted(parts.context(current(), request.environ).submit(command))
-
-
-def _body(wanted: type[Any], max_bytes: int = limits.POOL_BODY_MAX_BYTES) -> Any:
+def read_as(wanted: type[Any], max_bytes: int = limits.POOL_BODY_MAX_BYTES) -> Any:
+    """The body of this request, read as `wanted`. Raises `Invalid`, or 413."""
     if (request.content_length or 0) > max_bytes:
         raise RequestEntityTooLarge(f"This route takes at most {max_bytes} bytes.")
     body = read_body(request)

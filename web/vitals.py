@@ -10,8 +10,10 @@ from memory_core import limits
 from memory_core.clock import MICROSECONDS, Clock
 from memory_core.config import Settings
 from memory_core.errors import CoreError
+from memory_core.models.settings import read_settings
 from memory_core.store import git_batches
 from memory_core.store.database import Database
+from web import model_state
 from web.line import Line
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
@@ -50,9 +52,10 @@ class Vitals:
         self._disk = disk
         self._database = database
         self._version = version
+        self._model_settings = read_settings(settings)
 
     def read(self) -> Mapping[str, Any]:
-        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki}`."""
+        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki, models}`."""
         return {
             "version": self._version,
             "url": self._settings.url,
@@ -64,12 +67,21 @@ class Vitals:
             "git": self._history(),
             "disk": self._disk_state(),
             "wiki": self.wiki(),
+            "models": self._models(),
         }
 
     def wiki(self) -> dict[str, Any]:
         """What the writer last saw of the wiki's files, in short; the whole is at `/api/v1/wiki`."""
         state = wiki_state(self._settings, self._clock)
         return {name: state[name] for name in _WIKI_IN_SHORT if name in state}
+
+    def _models(self) -> dict[str, Any]:
+        """A budget that is used up is no failure: there is no `status` here."""
+        try:
+            with self._database.snapshot() as reading:
+                return model_state.short(reading, self._model_settings, self._clock.now_us())
+        except CoreError as error:
+            return {"state": "unknown", "reason": str(error)}
 
     def _broker(self) -> dict[str, Any]:
         try:
