@@ -17,6 +17,7 @@ from typing import IO
 from memory_core import config
 from memory_core.clock import SystemClock
 from memory_core.config import Settings
+from memory_core.models.metered import Models
 from workers import logs
 from workers.pool import frames
 from workers.pool.computing import ending_of, run_kind
@@ -29,13 +30,13 @@ def main() -> int:
     stdin, stdout = _private_pipes()
     settings = config.load()
     logs.configure_terminal(settings, "compute")
-    talk = Conversation(stdout)
+    talk, models = Conversation(stdout), Models(settings, SystemClock())
     inbox: queue.SimpleQueue[frames.Work] = queue.SimpleQueue()
     threading.Thread(target=_listen, args=(stdin, inbox, talk), name="parent", daemon=True).start()
     while True:
         work = inbox.get()
         try:
-            output = run_kind(work.kind, work.input, partial(_tools, talk, work.number, settings))
+            output = run_kind(work.kind, work.input, partial(_tools, talk, work.number, settings, models))
         except BaseException as error:  # whatever a kind raises ends its job, not this process
             talk.say(ending_of(error, work.number))
             if not isinstance(error, Exception):
@@ -46,10 +47,11 @@ def main() -> int:
             talk.forget(work.number)
 
 
-def _tools(talk: Conversation, number: int, settings: Settings, reads_data: bool) -> ChildTools:
-    return ChildTools(
-        talk, number, settings if reads_data and not settings.off_data_host else None, SystemClock()
-    )
+def _tools(
+    talk: Conversation, number: int, settings: Settings, models: Models, reads_data: bool
+) -> ChildTools:
+    data = settings if reads_data and not settings.off_data_host else None
+    return ChildTools(talk, number, data, SystemClock(), models)
 
 
 def _listen(stdin: IO[bytes], inbox: queue.SimpleQueue[frames.Work], talk: Conversation) -> None:

@@ -32,6 +32,8 @@ _RELEASES = {
     "model_out_of_credit": Reason.BUDGET,
     "model_rate_limited": Reason.PROVIDER_BUSY,
     "model_overloaded": Reason.PROVIDER_BUSY,
+    # The gate could not be asked whether a call may go out.
+    "unavailable": Reason.CONTENDED,
 }
 #: Codes of errors that count, and whether trying again cannot help.
 _FAILURES = {

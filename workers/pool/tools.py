@@ -7,7 +7,7 @@ import math
 import queue
 import threading
 from collections.abc import Mapping
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from memory_core import limits
 from memory_core.clock import Clock
@@ -15,6 +15,10 @@ from memory_core.config import Settings
 from memory_core.errors import Unavailable
 from workers.pool import frames
 from workers.pool.gate import new_key
+
+if TYPE_CHECKING:
+    from memory_core.models.metered import Models
+    from memory_core.models.port import Embedder, LanguageModel
 
 
 class Conversation:
@@ -65,16 +69,26 @@ class Conversation:
 class ChildTools:
     """In the compute child."""
 
-    #: The language model; none is configured.
-    model = None
-
-    def __init__(self, talk: Conversation, number: int, data: Settings | None, clock: Clock) -> None:
+    def __init__(
+        self, talk: Conversation, number: int, data: Settings | None, clock: Clock, models: Models
+    ) -> None:
         self._talk = talk
+        self._models = models
         self._clock = clock
         self._said_at = -math.inf
         self._number = number
         #: The settings of the data directory; None where this machine has none.
         self.data = data
+
+    @property
+    def model(self) -> LanguageModel | None:
+        """The language model, under its budget; None where no provider is configured. Raises `NoProvider`."""
+        return self._models.language_model(self._talk.ask, self.cancelled)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedder, likewise."""
+        return self._models.embedder(self._talk.ask, self.cancelled)
 
     def cancelled(self) -> bool:
         """Whether nobody wants the result any more; a kind that takes long asks often."""
@@ -88,14 +102,12 @@ class ChildTools:
         self._said_at = now
         self._talk.say(frames.Progress(number=self._number, text=text[: limits.POOL_PROGRESS_MAX_CHARS]))
 
-    def ask(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
-        return self._talk.ask(path, body)
-
 
 class InlineTools:
-    """In the worker's own thread, for kinds that do nothing that could hang."""
+    """In the worker's own thread, for kinds that do nothing that could hang: a model could."""
 
     model = None
+    embedder = None
 
     def __init__(self, is_cancelled: threading.Event, data: Settings | None) -> None:
         self._is_cancelled = is_cancelled
