@@ -64,6 +64,8 @@ class Finder:
         self._database = database
         self._comparison = comparison
         self._redact = redact
+        #: Rendered files as they were when they last held what they should.
+        self._rendered: dict[str, tuple[FileStat, bytes]] = {}
         #: Where earlier versions are looked for when a reindex is asked for them.
         self.past = past
 
@@ -117,6 +119,21 @@ class Finder:
     def redacted(self, text: str) -> str:
         return self._redact(text)
 
+    def unrendered(self, books: ProjectBooks) -> list[str]:
+        """Names of rendered files that are not as they were rendered. One that looks as it did is not read again."""
+        found: list[str] = []
+        for name, sha256 in books.rendered.items():
+            file = f"{books.directory}/{name}"
+            stat = self._tree.look(file)
+            if file in books.promised or (stat is not None and self._rendered.get(file) == (stat, sha256)):
+                continue
+            read = self._tree.read(file, 0)
+            if read is None or read.sha256 != sha256:
+                found.append(name)
+            else:
+                self._rendered[file] = (read.stat, sha256)
+        return found
+
     def is_gone_now(self, books: ProjectBooks, page: PageRow) -> bool:
         return self._comparison.is_rename(books, page)
 
@@ -156,6 +173,10 @@ class _Findings:
         yield from self._broken()
         for file in self._found.forgotten:
             yield Finding(what=What.FORGOTTEN, project=self._books.project, file=file)
+        # A directory that is away, or on its way back, is not begun with an index.
+        if self._found.has_meta and not self._found.missing:
+            for name in self._finder.unrendered(self._books):
+                yield Finding(what=What.UNRENDERED, project=self._books.project, file=name)
 
     # --- files that are there ---
 

@@ -15,7 +15,7 @@ from memory_core.domain.page import PagePath, page_path
 from memory_core.domain.project import Project
 from memory_core.domain.wiki_file import FileStat
 from memory_core.ids import id_text
-from memory_core.store import links, pages, projects, wiki_files, wiki_tasks
+from memory_core.store import links, pages, projects, rendered, wiki_files, wiki_tasks
 from memory_core.store.audit import record
 from memory_core.store.outbox import ABSENT, promise_file, promise_for, state_of
 from memory_core.store.pages import NewVersion, StoredPage
@@ -49,6 +49,8 @@ class What(StrEnum):
     ADOPTED = "adopted"
     #: A row about a file that is not there and is no page's.
     FORGOTTEN = "forgotten"
+    #: A rendered file is gone, or holds something else.
+    UNRENDERED = "unrendered"
     #: What was found did not hold any more; the next look finds what holds.
     STALE = "stale"
 
@@ -107,6 +109,9 @@ def _apply(tx: Transaction, finding: Finding, look_at: LookAt, lost_before: int)
         return _adopt(tx, finding)
     if finding.what is What.FORGOTTEN:
         wiki_files.forget(tx, [finding.file])
+        return finding.what
+    if finding.what is What.UNRENDERED:
+        rendered.restore(tx, finding.project.id, finding.file)
         return finding.what
     if projects.by_id(tx, finding.project.id) is None or not _holds(tx, finding, look_at):
         return What.STALE

@@ -54,6 +54,13 @@ _DUE = Statement(
     .order_by(rendered_files.c.due_at)
     .limit(bindparam("limit"))
 )
+_AT_REST = Statement(
+    _FILE.where(
+        rendered_files.c.project_id == bindparam("project_id"),
+        rendered_files.c.due_at.is_(None),
+        rendered_files.c.sha256.is_not(None),
+    )
+)
 _BY_ID = Statement(_FILE.where(rendered_files.c.id == bindparam("id")))
 _CONTENT = Statement(select(rendered_files.c.content).where(rendered_files.c.id == bindparam("id")))
 _RENDERED = Statement(
@@ -118,9 +125,23 @@ _DELETED = Statement(
 
 def touch(tx: Transaction, project_id: bytes) -> None:
     """Something happened to a page of the project: its index and its log are due soon, though not too often."""
-    soon = tx.now + limits.RENDER_DELAY_SECONDS * MICROSECONDS
     for name in (INDEX, log_name(tx.now)):
-        tx.run(_TOUCH, id=tx.new_id(), project_id=project_id, name=name, soon=soon)
+        _soon(tx, project_id, name)
+
+
+def _soon(tx: Transaction, project_id: bytes, name: str) -> None:
+    soon = tx.now + limits.RENDER_DELAY_SECONDS * MICROSECONDS
+    tx.run(_TOUCH, id=tx.new_id(), project_id=project_id, name=name, soon=soon)
+
+
+def restore(tx: Transaction, project_id: bytes, name: str) -> None:
+    """A rendered file is not as it was left: it is due soon, though not too often."""
+    _soon(tx, project_id, name)
+
+
+def at_rest(reading: Reading, project_id: bytes) -> dict[str, bytes]:
+    """Name → SHA-256 of the rendered files of a project that are as they should be until something happens."""
+    return {row["name"]: row["sha256"] for row in reading.rows(_AT_REST, project_id=project_id)}
 
 
 def due(reading: Reading, now: int, limit: int) -> list[RenderedFile]:

@@ -14,7 +14,7 @@ from memory_core.clock import Clock
 from memory_core.domain.page import name_key
 from memory_core.domain.project import Project
 from memory_core.domain.wiki_file import FileStat, trouble_with_name
-from memory_core.store import wiki_files
+from memory_core.store import rendered, wiki_files
 from memory_core.store.transaction import Reading
 from memory_core.store.wiki_files import PageRow, SeenFile
 from memory_core.wiki.layout import project_directory
@@ -34,6 +34,8 @@ class ProjectBooks:
     by_key: Mapping[str, PageRow]
     seen: Mapping[str, SeenFile]
     promised: frozenset[str]
+    #: Name → SHA-256 of what is rendered and has nothing new to tell.
+    rendered: Mapping[str, bytes]
 
     def file_of(self, page: PageRow) -> str:
         return f"{self.directory}/{page.path}"
@@ -49,6 +51,7 @@ def books_of(reading: Reading, project: Project) -> ProjectBooks:
         by_key={page.key: page for page in wiki_files.page_rows(reading, project.id)},
         seen=wiki_files.seen_files(reading, project.id),
         promised=frozenset(wiki_files.promised_files(reading, project.id)),
+        rendered=rendered.at_rest(reading, project.id),
     )
 
 

@@ -26,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 #: A look at a large wiki is followed by a pause of so many times its length.
 _PAUSE_PER_LOOK = 10.0
-_DONE = (What.STALE.value, What.SEEN.value)
+_DONE = (What.STALE.value, What.SEEN.value, What.UNRENDERED.value)
 
 
 class Outside:
