@@ -225,9 +225,9 @@ def _told(reading: Snapshot, project: Project, page: StoredPage) -> dict[str, An
 def _linked(ends: Iterable[LinkedPage]) -> list[dict[str, Any]]:
     """A page that is not there has neither title nor kind."""
     return [
-        {name: value for name, value in asdict(end).items() if name != "page_id"}
+        {name: value for name, value in asdict(end).items() if name not in ("page_id", "said")}
         | {"exists": end.page_id is not None}
-        for end in ends
+        for end in links.each_once(ends)
     ]
 
 

@@ -11,7 +11,7 @@ from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.domain import recalled
 from memory_core.domain.links import PageLink
-from memory_core.domain.page import name_key, page_path
+from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
 from memory_core.errors import NotFound
 from memory_core.ids import id_text
@@ -131,20 +131,22 @@ def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredP
         html=markdown.html(stored.body, place, stored.title, _locate(found, outgoing)),
         author=version_row(reading, stored.version_id)["actor"],
         head=stored.content[: stored.body_start].strip().strip("-").strip(),
-        outgoing=outgoing,
+        outgoing=links.each_once(outgoing),
         incoming=links.incoming(reading, found, place.key, limit=limits.LINKS_SHOWN_MAX),
         now=now,
     )
 
 
 def _locate(found: Project, outgoing: Sequence[LinkedPage]) -> Callable[[PageLink], tuple[str, bool]]:
-    missing = {(end.workspace, end.project, name_key(end.path)) for end in outgoing if end.page_id is None}
+    ends = {(end.workspace, end.project, end.said): end for end in outgoing}
 
     def locate(link: PageLink) -> tuple[str, bool]:
         project = link.project or found.name
         workspace = link.workspace or found.workspace
-        address = url_for("ui.page", workspace=workspace, project=project, path=link.target.path)
-        return address, (workspace, project, link.target.key) not in missing
+        end = ends.get((workspace, project, link.target.key))
+        path = end.path if end else link.target.path
+        address = url_for("ui.page", workspace=workspace, project=project, path=path)
+        return address, end is None or end.page_id is not None
 
     return locate
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from urllib.parse import unquote
 
@@ -123,6 +123,21 @@ def links_in(body: str, page: PagePath) -> Iterator[PageLink]:
                 position = mark.end() - 1
         if found is not None:
             yield found
+
+
+def nearest(key: str, source: str, candidates: Iterable[str]) -> str | None:
+    """Which page a link means that says `key` where no page has exactly that path; all are path keys.
+
+    As Obsidian finds the page of a shortened link: one whose path ends with what the link says, rather in the folder
+    of the page `source` or below it, then the one with the shortest path.
+    """
+    folder = source.rpartition("/")[0]
+    ending = [path for path in candidates if path.endswith(f"/{key}")]
+    return min(
+        ending,
+        key=lambda path: (not path.startswith(f"{folder}/" if folder else ""), len(path), path),
+        default=None,
+    )
 
 
 def _wikilink(body: str, mark: re.Match[str], page: PagePath) -> PageLink | None:

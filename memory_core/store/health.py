@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, and_, bindparam, exists, func, or_, select
 
 from memory_core.domain.project import Project
+from memory_core.store.links import last_part
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import links, page_versions, pages
 from memory_core.store.transaction import Reading
@@ -40,6 +41,14 @@ _points_here = or_(
 _IS_ORPHAN = and_(
     ~exists(select(links.c.to_path_key).where(links.c.from_page_id == pages.c.id)),
     ~exists(select(links.c.to_path_key).where(links.c.to_path_key == pages.c.path_key, _points_here)),
+    # By its name alone.
+    ~exists(
+        select(links.c.to_path_key).where(
+            links.c.to_path_key == last_part,
+            links.c.to_project == "",
+            links.c.project_id == pages.c.project_id,
+        )
+    ),
 )
 
 

@@ -128,3 +128,60 @@ def test_another_projects_page_of_the_same_path_is_another_page(books: Books):
     write(books, "notes/b.md", "beta's\n", project="beta")
 
     assert [link.page_id for link in outgoing(books, "notes/a.md")] == [None]
+
+
+# --- links that say only the end of a path ---------------------------------------------------------
+
+
+def ends(books: Books, path: str) -> list[str | None]:
+    return [end.path if end.page_id else None for end in outgoing(books, path)]
+
+
+def test_a_name_alone_means_the_page_of_that_name_wherever_it_lies(books: Books):
+    write(books, "decisions/Queue.md", "# The queue\n")
+    write(books, "notes/a.md", "see [[queue]] and [[queue#Why|why]] and [[decisions/queue]]\n")
+
+    assert ends(books, "notes/a.md") == ["decisions/Queue.md", "decisions/Queue.md"]
+    assert incoming(books, "decisions/queue.md") == [("alpha", "notes/a.md")]
+
+
+def test_a_page_at_the_root_comes_first_as_soon_as_it_is_there(books: Books):
+    write(books, "decisions/queue.md", "# Decided\n")
+    write(books, "notes/a.md", "[[queue]]\n")
+    write(books, "queue.md", "# Root\n")
+
+    assert ends(books, "notes/a.md") == ["queue.md"]
+    assert incoming(books, "decisions/queue.md") == []
+    assert incoming(books, "queue.md") == [("alpha", "notes/a.md")]
+    books.apply(DeletePage(workspace="default", project="alpha", path="queue.md"))
+    assert ends(books, "notes/a.md") == ["decisions/queue.md"]
+
+
+def test_of_several_the_own_folder_comes_first_then_the_shortest_path(books: Books):
+    for path in ("z/queue.md", "decisions/old/queue.md", "notes/deep/queue.md"):
+        write(books, path, "# Q\n")
+    write(books, "notes/a.md", "[[queue]]\n")
+    write(books, "b.md", "[[queue]]\n")
+    write(books, "decisions/old/c.md", "[[queue]]\n")
+
+    assert ends(books, "notes/a.md") == ["notes/deep/queue.md"]
+    assert ends(books, "b.md") == ["z/queue.md"]
+    assert ends(books, "decisions/old/c.md") == ["decisions/old/queue.md"]
+    assert incoming(books, "z/queue.md") == [("alpha", "b.md")]
+
+
+def test_the_end_of_a_path_means_whole_parts_of_it(books: Books):
+    write(books, "archive/decisions/queue.md", "# Q\n")
+    write(books, "archive/other/myqueue.md", "# M\n")
+    write(books, "notes/a.md", "[[decisions/queue]] [[ecisions/queue]] [[queue%]] [[_ueue]]\n")
+
+    assert sorted(filter(None, ends(books, "notes/a.md"))) == ["archive/decisions/queue.md"]
+    assert len(ends(books, "notes/a.md")) == 4
+
+
+def test_a_name_means_no_page_of_another_project(books: Books):
+    write(books, "decisions/queue.md", "# Q\n", project="beta")
+    write(books, "notes/a.md", "[[queue]] [[beta:queue]]\n")
+
+    assert ends(books, "notes/a.md") == [None, None]
+    assert incoming(books, "decisions/queue.md", "beta") == []
