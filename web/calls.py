@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from memory_core import limits
 from memory_core.clock import Clock
+from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.ids import session_id_from
 from memory_core.store import command_ids
 from memory_core.store.database import Database, Snapshot
@@ -41,6 +42,7 @@ class CallContext:
         database: Database,
         vitals: Vitals,
         accesses: Accesses,
+        edits: UnseenEdits,
         caller: Caller,
         environ: Mapping[str, Any],
     ) -> None:
@@ -48,6 +50,7 @@ class CallContext:
         self._database = database
         self._vitals = vitals
         self._accesses = accesses
+        self._edits = edits
         self._caller = caller
         self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
         self._directory = str(environ.get(_DIRECTORY_HEADER, ""))
@@ -88,6 +91,9 @@ class CallContext:
         """Whether what the caller's key names has ended before: then asking again is asking for that answer."""
         key = self._key
         return key is not None and command_ids.lookup(reading, self.principal, key.value) is not None
+
+    def told_of_edit(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return self._edits.told(answer)
 
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         self._accesses.note(self._caller, page_ids)

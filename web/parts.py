@@ -11,6 +11,7 @@ from typing import Any
 
 from memory_core import bootstrap
 from memory_core.clock import Clock, SystemClock
+from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.config import Settings
 from memory_core.errors import CoreError, Unavailable
 from memory_core.ids import IdSource
@@ -71,6 +72,7 @@ class Parts:
             database=self.database,
             vitals=self.vitals,
             accesses=self.accesses,
+            edits=UnseenEdits(self.settings.wiki, self.database, self.gate.clock),
             caller=caller,
             environ=environ,
         )

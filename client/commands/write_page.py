@@ -56,4 +56,7 @@ def command(
 def _sentence(result: dict[str, str]) -> str:
     if result.get("status") == "pending":
         return f"Accepted, not yet committed: command {result['command_id']}"
-    return f"Wrote {result['workspace']}/{result['project']}:{visible(result['path'])}"
+    where = f"{result['workspace']}/{result['project']}:{visible(result['path'])}"
+    if result.get("status") == "superseded":
+        return f"Wrote {where}, below an edit by hand. {visible(result['note'])}"
+    return f"Wrote {where}"

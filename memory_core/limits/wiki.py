@@ -103,6 +103,9 @@ FINDINGS_MAX_BYTES = 1 * MIB
 FINDINGS_SECONDS = 0.03
 #: A file whose text is longer is no page; it is reported and left alone.
 OUTSIDE_PAGE_MAX_BYTES = PAGE_BODY_MAX_BYTES + FRONT_MATTER_MAX_BYTES
+#: An unseen edit that is found under a page that an agent wrote is waited for so long, to tell the agent of it.
+EDIT_WAIT_SECONDS = 2.0
+EDIT_POLL_SECONDS = 0.02
 #: Troubles with files that the status names.
 WIKI_TROUBLES_SHOWN = 50
 #: Projects whose directories are looked at.

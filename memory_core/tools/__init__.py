@@ -43,6 +43,10 @@ class ToolContext(Protocol):
         when the wait is over first. Raises the error that a refusal stands for, `Unavailable`, `OutcomeUnknown`."""
         ...
 
+    def told_of_edit(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer of a page write, with what to do where an edit of its file that nobody had seen is above it."""
+        ...
+
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         """These pages are shown as hits: they count as read by the one who asks. Returns at once and never fails."""
         ...

@@ -58,8 +58,10 @@ class Answer:
     changed: bool | None = None
     #: `indexed`: it can be found now.
     index_status: str | None = None
-    #: `pending`: taken, not yet applied; ask for the command.
+    #: `pending`: taken, not yet applied; ask for the command. `superseded`: somebody's edit of the page's file was newer than anybody knew; `note` says what to do.
     status: str | None = None
+    newest_version_id: str | None = None
+    note: str | None = None
     command_id: str | None = None
 
 
@@ -76,7 +78,7 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
         # Here, not only behind the queue: redaction comes first and keeps no more than this of a text.
         raise Invalid(f"a page has at most {limits.PAGE_BODY_MAX_BYTES // limits.KIB} KB; split it")
     workspace, project = _target(arguments, context)
-    return context.submit(
+    answer = context.submit(
         WritePage(
             workspace=workspace,
             project=project,
@@ -92,6 +94,7 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             session_id=session_text(context),
         )
     )
+    return context.told_of_edit(answer)
 
 
 def _target(arguments: Arguments, context: ToolContext) -> tuple[str, str]:

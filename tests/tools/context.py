@@ -11,6 +11,7 @@ import jsonschema
 import memory_core.tools
 from memory_core import errors
 from memory_core.clock import Clock
+from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.domain.command import Refusal
 from memory_core.registry import discover
 from memory_core.store.database import Database
@@ -52,6 +53,9 @@ class Context:
         if isinstance(answer, Refusal):
             raise _ERRORS[answer.code](answer.message)
         return answer
+
+    def told_of_edit(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        return UnseenEdits(self.books.wiki, self.database, self.clock).told(answer)
 
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         self.shown.append(list(page_ids))

@@ -1,0 +1,107 @@
+"""An edit by hand that nobody had seen when an agent wrote the same page: the edit is the newest version, and the agent is told.
+
+A write is answered when it is committed; its file comes a moment later, and only then is an unseen edit taken in. So
+the file is looked at here: where it holds bytes that memoryd did not make, the taking in is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any
+
+from memory_core import limits
+from memory_core.clock import Clock
+from memory_core.domain.page import page_path
+from memory_core.domain.project import Project
+from memory_core.ids import id_bytes, id_text
+from memory_core.store import pages, projects
+from memory_core.store.database import Database
+from memory_core.store.outbox import ABSENT, promise_for, state_of
+from memory_core.store.transaction import Reading
+from memory_core.wiki.layout import file_of
+from memory_core.wiki.walk import WikiTree
+
+SUPERSEDED = "superseded"
+
+
+class _File(Enum):
+    """The page's file as it is at this moment."""
+
+    #: Nobody's edit is in the way: the version is on disk, or will be.
+    SETTLED = auto()
+    #: The version is there, but what was there before is not yet looked at.
+    EXCHANGED = auto()
+    #: Bytes that memoryd did not make.
+    EDITED = auto()
+
+
+_PATIENCE_SECONDS = {
+    _File.SETTLED: 0.0,
+    _File.EXCHANGED: 5 * limits.EDIT_POLL_SECONDS,
+    _File.EDITED: limits.EDIT_WAIT_SECONDS,
+}
+
+
+class UnseenEdits:
+    """Looks at pages' files after they were written; changes nothing."""
+
+    def __init__(self, root: Path, database: Database, clock: Clock) -> None:
+        self._tree = WikiTree(root)
+        self._database = database
+        self._clock = clock
+
+    def told(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer of a page write, with what to do where somebody's edit of its file beat it."""
+        if answer.get("version_id") is None or not answer.get("changed"):
+            return answer
+        written = id_bytes(answer["version_id"])
+        waited = 0.0
+        while True:
+            with self._database.snapshot() as reading:
+                newest = _newest(reading, answer)
+                file = self._file(reading, answer) if newest == written else _File.SETTLED
+            if waited >= _PATIENCE_SECONDS[file]:
+                break
+            self._clock.sleep(limits.EDIT_POLL_SECONDS)
+            waited += limits.EDIT_POLL_SECONDS
+        if file is _File.EDITED:
+            note = f"{_said(answer)}; the edit is being taken in, so wait a moment first."
+            return {**answer, "status": SUPERSEDED, "note": note}
+        if newest is None or newest == written:
+            return answer
+        told = {"newest_version_id": id_text(newest), "note": f"{_said(answer)}."}
+        return {**answer, "status": SUPERSEDED, **told}
+
+    def _file(self, reading: Reading, answer: Mapping[str, Any]) -> _File:
+        row = projects.named(reading, answer["workspace"], answer["project"])
+        if row is None:
+            return _File.SETTLED
+        promise = promise_for(reading, file_of(Project.from_row(row), page_path(answer["path"])))
+        if promise is None:
+            return _File.SETTLED
+        read = self._tree.read(promise.file, 0)
+        found = state_of(read.sha256 if read else None)
+        if found == state_of(promise.sha256):
+            return _File.EXCHANGED
+        return _File.SETTLED if found in {*promise.expected, ABSENT} else _File.EDITED
+
+
+def _newest(reading: Reading, answer: Mapping[str, Any]) -> bytes | None:
+    """The version of the page that counts, where it is what was written or an edit by hand; else None."""
+    page = pages.page_by_id(reading, id_bytes(answer["page_id"]))
+    if page is None:
+        return None
+    version = pages.version_row(reading, page.version_id)
+    is_known = version is not None and (
+        id_text(page.version_id) == answer["version_id"] or version["cause"] == "external"
+    )
+    return page.version_id if is_known else None
+
+
+def _said(answer: Mapping[str, Any]) -> str:
+    return (
+        f"{answer['path']} was edited by hand and the edit had not been seen yet. The edit counts; what you wrote is kept below"
+        f" it as version {answer['version_id']}. Read the page, and write it again with both if something of yours is missing"
+    )
