@@ -197,10 +197,16 @@ class Settings:
 
 
 def default_data_dir(environ: Mapping[str, str]) -> Path:
-    base = environ.get("XDG_DATA_HOME") or str(
-        Path(environ.get("HOME", "~")).expanduser() / ".local" / "share"
-    )
-    return Path(base) / "memoryd" / "data"
+    """Where the data directory lies unless somebody says otherwise. Raises `Invalid` for a user without a home."""
+    if base := environ.get("XDG_DATA_HOME"):
+        return Path(base) / "memoryd" / "data"
+    try:
+        home = Path(environ.get("HOME", "~")).expanduser()
+    except RuntimeError as error:  # a number that no user has, as in some containers
+        raise Invalid(
+            "this user has no home directory; say where the data lies with MEMORYD_DATA_DIR"
+        ) from error
+    return home / ".local" / "share" / "memoryd" / "data"
 
 
 def install_id(settings: Settings) -> str:

@@ -61,3 +61,14 @@ def test_a_variable_wins_over_the_file_key_by_key(tmp_path: Path):
 def test_a_slip_in_the_file_is_named(tmp_path: Path, text: str, said: str):
     with pytest.raises(Invalid, match=said):
         config.load(environ=write(tmp_path, text))
+
+
+def test_a_user_without_a_home_is_asked_where_the_data_lies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    def homeless(_: Path) -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "expanduser", homeless)
+
+    with pytest.raises(Invalid, match="MEMORYD_DATA_DIR"):
+        config.default_data_dir({})
+    assert config.default_data_dir({"XDG_DATA_HOME": "/x"}) == Path("/x/memoryd/data")

@@ -10,11 +10,13 @@ from typing import IO
 
 import pytest
 
+from memory_core import config
 from memory_core.clock import SystemClock
 from memory_core.config import Settings
 from memory_core.errors import Invalid, NotAlone, Unavailable
 from tests.stack.conftest import BrokerStart, RunningTree, TreeStart
 from workers import broker, data_dir, exit_codes
+from workers.supervisor import run
 from workers.supervisor.lock import TreeLock
 from workers.supervisor.table import some_of, table
 
@@ -138,3 +140,14 @@ def test_what_others_need_to_know_lies_apart_where_a_group_may_read_one_token(tm
     assert modes["flower.auth"] == 0o600
     assert settings.handout.stat().st_mode & 0o777 == 0o750
     assert settings.install_file.parent == settings.handout
+
+
+def test_who_has_no_home_is_told_how_to_reach_the_server_all_the_same(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def homeless(_: object) -> Path:
+        raise Invalid("this user has no home directory")
+
+    monkeypatch.setattr(config, "default_data_dir", homeless)
+
+    assert f"MEMORYD_TOKEN_FILE={settings.token_file}" in run._reach(settings)

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 from memory_core import config
 from memory_core.clock import Clock, SystemClock
@@ -158,7 +159,10 @@ def _announce(settings: Settings, names: Sequence[str], *, is_whole: bool, as_js
 
 def _reach(settings: Settings) -> str:
     """What another terminal must be told first: the client looks in the usual places by itself."""
-    usual = Settings(data_dir=config.default_data_dir(os.environ))
+    try:
+        usual = Settings(data_dir=config.default_data_dir(os.environ))
+    except Invalid:
+        usual = Settings(data_dir=Path())  # no home: nothing is usual
     told = [
         f"{name}={shlex.quote(value)}"
         for name, value, default in (
