@@ -2,7 +2,8 @@
 
 A named volume is a directory, a tmpfs a directory of one replica, a mounted file a copy; the name of a service with a port
 that it exposes is a loopback port. Programs are those of the images: ours is this checkout, Valkey's server that of the embedded
-broker. What cannot be had without an engine (networks, users, read-only roots, the images themselves) is only read.
+broker. Where root runs the tests each replica is process 1 on a host of its own, as its own user, with a read-only root
+(`contained`). What cannot be had without an engine (networks, the images themselves) is only read.
 """
 
 from __future__ import annotations
@@ -21,11 +22,14 @@ from typing import Any
 
 import yaml
 
-from tests.stack.conftest import ROOT, free_ports, is_alive
+from tests.stack import contained
+from tests.stack.conftest import ROOT, free_ports, is_alive, wait_until
 from workers import broker
 
 FILE = ROOT / "docker-compose.yml"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+#: Users of images that name none by number.
+_USERS = {"valkey": (999, 1000), "": (65_534, 65_534)}
 _SIZES = {"s": 1.0, "m": 60.0, "ms": 0.001}
 
 
@@ -96,6 +100,9 @@ class Replica:
 
     def __init__(self, name: str, service: Mapping[str, Any], *, place: Path, stack: Stack) -> None:
         self.name, self.service, self.place = name, service, place
+        self.user = user_of(service)
+        self.groups = [int(group) for group in service.get("group_add", ())]
+        self.writable: list[Path] = []
         place.mkdir(parents=True)
         self._ports = {port: stack.ports[name, port] for port in service.get("expose", ())}
         self._stack = stack
@@ -108,14 +115,21 @@ class Replica:
             stack.mark: "1",
             **given,
         }
+        if not contained.can_be() and "MEMORYD_POOL_QUEUES" in given:
+            # Else the host's name tells the containers of one service apart.
+            self.environ["MEMORYD_WORKER_NAME"] = place.name
         self.log = place / "output"
         self.process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Replica:
-        argv = [*self.service.get("entrypoint", ()), *self.service["command"]]
+        argv = self._local([*self.service.get("entrypoint", ()), *self.service["command"]])
+        if contained.can_be():
+            argv = contained.command(
+                argv, host=self.place.name, user=self.user, groups=self.groups, writable=self.writable
+            )
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
-                self._local(argv), env=self.environ, cwd=self.place, stdout=output, stderr=output
+                argv, env=self.environ, cwd=self.place, stdout=output, stderr=output
             )
         return self
 
@@ -123,8 +137,13 @@ class Replica:
         """What the file's own health check says is wrong, None when it is content."""
         kind, *argv = self.service["healthcheck"]["test"]
         assert kind == "CMD"
+        local, pid = self._local(argv), self.pid
+        if pid is None:
+            return f"{self.name}: it has not begun"
+        if contained.can_be():
+            local = contained.inside(local, pid=pid, user=self.user, groups=self.groups)
         run = subprocess.run(
-            self._local(argv),
+            local,
             env=self.environ,
             cwd=self.place,
             capture_output=True,
@@ -147,9 +166,16 @@ class Replica:
     def runs(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
+    @property
+    def pid(self) -> int | None:
+        """Of its first process, as it is known outside."""
+        if self.process is None:
+            return None
+        return contained.first_process(self.process.pid) if contained.can_be() else self.process.pid
+
     def ask_to_end(self) -> None:
-        assert self.process is not None
-        self.process.send_signal(signal.SIGTERM)
+        wait_until(lambda: self.pid is not None)
+        os.kill(self.pid or 0, signal.SIGTERM)
 
     def wait(self) -> int:
         """The exit code; fails when it does not end within its grace period."""
@@ -161,11 +187,15 @@ class Replica:
             source, target = mount.split(":")[:2]
             if source.startswith("."):
                 continue
+            if not mount.endswith(":ro"):
+                self.writable.append(self._stack.volumes[source])
             yield target, self._stack.volumes[source]
         for mount in self.service.get("tmpfs", ()):
             target = mount.split(":")[0]
             local = self.place / target.strip("/").replace("/", "-")
             local.mkdir(mode=0o700)
+            self._stack.give(local, self.user)
+            self.writable.append(local)
             yield target, local
         for mount in self.service.get("volumes", ()):
             source, target = mount.split(":")[:2]
@@ -209,6 +239,19 @@ class Replica:
         return [found]
 
 
+def user_of(service: Mapping[str, Any]) -> tuple[int, int]:
+    """Number of the user and of the group; by the image where the file gives none."""
+    told = service.get("user", "")
+    if told in _USERS:
+        return _USERS[told]
+    uid, gid = told.split(":")
+    return int(uid), int(gid)
+
+
+def _keeps(mount: str, volume: str) -> bool:
+    return mount.startswith(f"{volume}:") and not mount.endswith(":ro")
+
+
 class Stack:
     """All services of the file, below one directory."""
 
@@ -218,10 +261,20 @@ class Stack:
         self.mark = f"TEST_STACK_{secrets.token_hex(8)}"
         self.replicas: list[Replica] = []
         self.volumes = {name: root / "volumes" / name for name in self.file["volumes"]}
-        for directory in self.volumes.values():
-            directory.mkdir(parents=True, mode=0o700)
+        for name, directory in self.volumes.items():
+            # As an engine makes a volume: owner and mode come from the image of who may write there.
+            directory.mkdir(parents=True)
+            directory.chmod(0o700)
+            keeper = next(
+                s for s in self.services.values() if any(_keeps(mount, name) for mount in s["volumes"])
+            )
+            self.give(directory, user_of(keeper))
         wanted = [(n, p) for n, service in self.services.items() for p in service.get("expose", ())]
         self.ports = dict(zip(wanted, free_ports(len(wanted)), strict=True))
+
+    def give(self, directory: Path, user: tuple[int, int]) -> None:
+        if contained.can_be():
+            os.chown(directory, *user)
 
     @property
     def services(self) -> dict[str, dict[str, Any]]:
