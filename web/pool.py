@@ -172,7 +172,8 @@ def _may_give(parts: Parts, context: CallContext, command: ClaimJob) -> bool:
     """Whether a claim is worth a command: workers look often, and mostly there is nothing."""
     with parts.database.snapshot() as reading:
         return context.was_sent(reading) or any(
-            job_claims.next_ready(reading, queue, on_data_host=command.on_data_host) is not None
+            job_claims.next_ready(reading, queue, on_data_host=command.on_data_host, kind=command.kind)
+            is not None
             for queue in job_claims.open_queues(reading, command.queues)
         )
 

@@ -19,7 +19,7 @@ WRITES_PER_SECOND = 10
 _PROJECT = "bench-writes"
 
 
-class _Writer:
+class PageWriter:
     """Writes pages and remembers them."""
 
     def __init__(self, talk: Talk) -> None:
@@ -57,7 +57,7 @@ def mcp(bench: Bench) -> Result:
     result = Result(part="mcp")
     with bench.stack() as stack:
         with Talk(stack) as talk:
-            writer = _Writer(talk)
+            writer = PageWriter(talk)
             writer.times(3)
             paced = writer.times(bench.sizes.page_writes, WRITES_PER_SECOND)
             busy = writer.times(bench.sizes.page_writes // 3 + 1)

@@ -20,6 +20,8 @@ class Sizes:
     drain_events: int
     visible_seconds: float
     page_writes: int
+    #: Jobs of `jobs`, of ten projects.
+    jobs: int
     pages: int
     searches: int
     memory_events: int
@@ -37,6 +39,7 @@ FULL = Sizes(
     drain_events=16_000,
     visible_seconds=30.0,
     page_writes=300,
+    jobs=1_000,
     pages=10_000,
     searches=60,
     memory_events=100_000,
@@ -52,6 +55,7 @@ QUICK = Sizes(
     drain_events=6_000,
     visible_seconds=6.0,
     page_writes=100,
+    jobs=300,
     pages=10_000,
     searches=20,
     memory_events=50_000,
@@ -68,6 +72,7 @@ TINY = Sizes(
     drain_events=400,
     visible_seconds=0.5,
     page_writes=5,
+    jobs=60,
     pages=60,
     searches=2,
     memory_events=1_000,

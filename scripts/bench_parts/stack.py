@@ -47,8 +47,9 @@ def cpu_seconds(pid: int) -> float:
 class Stack(Running):
     """One running memoryd with its broker and database within reach, and the book of what it was sent."""
 
-    def __init__(self, home: Path) -> None:
-        super().__init__(home)
+    def __init__(self, home: Path, **more: Any) -> None:
+        """`more` as `Running` takes it."""
+        super().__init__(home, **more)
         self.sent: list[Sent] = []
         self._guest: subprocess.Popen[bytes] | None = None
 

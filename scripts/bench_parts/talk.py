@@ -49,6 +49,10 @@ class Talk:
             raise ValueError(f"{name} over MCP: {answer}")
         return result["structuredContent"]
 
+    def post(self, path: str) -> Any:
+        """A request that says everything in its path."""
+        return self._post(path, {}, 200)
+
     def _post(self, path: str, body: Any, status: int, more: dict[str, str] | None = None) -> Any:
         self._connection.request("POST", path, json.dumps(body).encode(), {**self._headers, **(more or {})})
         response = self._connection.getresponse()

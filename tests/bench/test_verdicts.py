@@ -15,6 +15,7 @@ from scripts.bench_parts import report, verify
 from scripts.bench_parts.__main__ import main
 from scripts.bench_parts.commands import envelopes_of
 from scripts.bench_parts.figures import Result, at_least, at_most
+from scripts.bench_parts.jobs import fairness
 from scripts.bench_parts.parts import parts
 from scripts.bench_parts.recording import Recorder, replay
 from scripts.bench_parts.texts import Events
@@ -144,3 +145,18 @@ def test_a_missed_target_is_the_exit_code(tmp_path: Path, monkeypatch: pytest.Mo
     assert done.exit_code == 1
     assert json.loads(done.stdout)["parts"][0]["figures"][0]["verdict"] == "MISSED"
     assert list(tmp_path.iterdir()) == []
+
+
+def _claims(order: list[int]) -> list[tuple[str, int, int, int, str]]:
+    """Rows as the part `jobs` reads them, claimed in this order of projects."""
+    return [("completed", 1, at, at + 1, str(project)) for at, project in enumerate(order, start=1)]
+
+
+def test_projects_that_take_turns_are_told_from_one_that_is_starved():
+    turns, starved = [*range(10)] * 6, sorted([*range(10)] * 6)
+    swapped = [*range(10), 2, 1, 0, *range(3, 10)]
+
+    assert fairness(_claims(turns)) == (10, 0.15)
+    assert fairness(_claims(swapped))[0] == 10
+    latest, spread = fairness(_claims(starved))
+    assert (latest, spread > 0.8) == (55, True)

@@ -154,7 +154,7 @@ def test_the_next_step_holds_for_another_directory_and_port_too(
     home: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):
     def announced(**given: Any) -> str:
-        supervisor._announce(config.load(given), as_json=False)
+        supervisor._announce(config.load(given), (), is_whole=True, as_json=False)
         return capsys.readouterr().out
 
     assert "another terminal: memoryd demo" in announced()
