@@ -68,10 +68,12 @@ def project_of(job: dict[str, Any]) -> str:
 
 
 def queue_line(queue: dict[str, Any]) -> str:
-    """`lint: 3 pending, the oldest for 2 min; 1 running; paused by owner since …`."""
+    """`lint: 3 pending, the oldest for 2 min, done in about 40 s; 1 running; paused by owner since …`."""
     words = [f"{queue['pending']} pending"]
     if queue["oldest_pending_seconds"] is not None:
         words[0] += f", the oldest for {lasting(queue['oldest_pending_seconds'])}"
+        if queue["done_in_seconds"] is not None:
+            words[0] += f", done in about {lasting(queue['done_in_seconds'])}"
     words.append(f"{queue['running']} running")
     if queue["past_lease"]:
         words.append(f"{queue['past_lease']} of them silent for too long")

@@ -55,6 +55,7 @@ def queue_states(parts: Parts) -> list[dict[str, Any]]:
     with parts.database.snapshot() as reading:
         counts, paused = job_counts.present(reading), job_claims.paused(reading)
         late, due = jobs.past_lease(reading, now), job_counts.due(reading)
+        left = {queue: _work_us(reading, queue, counts) for queue in QUEUES}
     serving = parts.presence.serving()
     return [
         {
@@ -63,6 +64,7 @@ def queue_states(parts: Parts) -> list[dict[str, Any]]:
             "oldest_due_at": time_text(due[queue].oldest_at if queue in due else None),
             "oldest_due_seconds": _age(due[queue].oldest_at, now) if queue in due else None,
             "workers": serving.get(queue, 0),
+            "done_in_seconds": _done_in(left[queue], serving.get(queue, 0)),
         }
         for queue in QUEUES
     ]
@@ -107,6 +109,20 @@ def _queue(
         "oldest_pending_at": time_text(min(pending, default=None)),
         "oldest_pending_seconds": _age(min(pending), now) if pending else None,
     }
+
+
+def _work_us(reading: Snapshot, queue: str, counts: list[Count]) -> float | None:
+    """How long the pending jobs of a queue take one after the other; None where nothing waits or one was never done."""
+    pending = [count for count in counts if count.queue == queue and count.state is State.PENDING]
+    times = [(count.count, job_counts.usual_us(reading, queue, count.kind)) for count in pending]
+    if not times or any(usual is None for _, usual in times):
+        return None
+    return sum(number * (usual or 0.0) for number, usual in times)
+
+
+def _done_in(work_us: float | None, workers: int) -> float | None:
+    """Seconds until all of it is done, if nothing fails and nothing comes; None where nobody can tell."""
+    return None if work_us is None or not workers else work_us / MICROSECONDS / workers
 
 
 def _age(since: int, now: int) -> float:

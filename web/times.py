@@ -37,6 +37,13 @@ class Times:
         return _TIME.format(text, text[:10])
 
 
+def lasting(seconds: float) -> str:
+    """How long something takes, in one unit."""
+    size, unit = next(((_SIZES[unit], unit) for below, unit in _STEPS if seconds < below), (86_400, "day"))
+    count = round(seconds / size)
+    return f"{count} {unit}{'' if count == 1 else 's'}"
+
+
 def distance(seconds: int) -> str:
     """In one unit; empty from 30 days on."""
     for below, unit in _STEPS:

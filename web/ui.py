@@ -28,7 +28,7 @@ from web import ui_jobs, ui_sessions, ui_wiki
 from web.answers import status_of
 from web.auth import COOKIE, MAY, Tokens, allowed_caller, keep_cookie
 from web.parts import Parts
-from web.times import Times
+from web.times import Times, lasting
 
 _POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 #: Where a sign-in may lead: pages of this very server.
@@ -77,7 +77,7 @@ def front_door(app: Flask) -> None:
 def _filters(app: Any, parts: Parts) -> None:
     times = Times(parts.clock)
     app.jinja_env.filters.update(
-        when=times.when, clock=times.clock, day=times.day, told=times.told, **ui_wiki.FILTERS
+        when=times.when, clock=times.clock, day=times.day, told=times.told, lasting=lasting, **ui_wiki.FILTERS
     )
 
 

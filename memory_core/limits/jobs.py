@@ -50,6 +50,8 @@ IDLE_SESSIONS_PER_SLICE = 2
 POOL_HEARD_SECONDS = 60.0
 #: Names of workers that are remembered.
 POOL_WORKERS_KNOWN = 256
+#: Completed jobs of a kind by which it is told how long a queue will take.
+JOBS_TIMED = 20
 #: Failed jobs that one answer lists.
 JOBS_FAILED_LISTED = 50
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory_core import limits
 from memory_core.domain.job import State
 from memory_core.store.jobs import Listed, made_at, named
 from memory_core.store.statement import text_statement
@@ -22,6 +23,11 @@ _TOTALS = text_statement("SELECT queue, kind, event, total FROM job_counts ORDER
 _DUE = text_statement(
     """SELECT queue, count(*) AS count, min(id) AS oldest FROM jobs INDEXED BY ix_jobs_ready
 WHERE state = 'pending' AND not_before IS NULL GROUP BY queue"""
+)
+_TOOK = text_statement(
+    """SELECT avg(finished_at - claimed_at) AS took FROM (
+    SELECT finished_at, claimed_at FROM jobs INDEXED BY ix_jobs_queue_state_kind_id
+    WHERE queue = :queue AND state = 'completed' AND kind = :kind ORDER BY id DESC LIMIT :last)"""
 )
 _FAILED = text_statement(
     """SELECT j.*, p.name AS project, w.name AS workspace FROM jobs AS j INDEXED BY ix_jobs_failed
@@ -78,6 +84,12 @@ def totals(read: Reading) -> list[Total]:
         Total(queue=row["queue"], kind=row["kind"], event=row["event"], count=row["total"])
         for row in read.rows(_TOTALS)
     ]
+
+
+def usual_us(read: Reading, queue: str, kind: str) -> float | None:
+    """How long a job of that kind runs: the mean of the last ones that completed, microseconds; None before the first."""
+    row = read.row(_TOOK, queue=queue, kind=kind, last=limits.JOBS_TIMED)
+    return None if row is None else row["took"]
 
 
 def due(read: Reading) -> dict[str, Due]:

@@ -169,6 +169,8 @@ def test_nothing_that_is_asked_often_looks_at_jobs_that_have_ended(store: Store)
     assert "jobs" not in plan(store, job_counts._TOTALS).replace("job_counts", "")
     # These two walk a partial index, in which no other job stands.
     assert "ix_jobs_ready" in plan(store, job_counts._DUE)
+    took = plan(store, job_counts._TOOK, queue="lint", kind="k", last=1)
+    assert "ix_jobs_queue_state_kind_id (queue=? AND state=? AND kind=?)" in took
     assert "SEARCH j USING INDEX ix_jobs_failed (finished_at>?)" in plan(
         store, job_counts._FAILED, since=0, limit=1
     )

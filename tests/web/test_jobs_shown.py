@@ -59,6 +59,25 @@ def test_a_queue_tells_what_waits_what_is_due_and_who_serves_it(house: House) ->
     assert queue(house, "forget")["workers"] == 0
 
 
+def test_how_long_a_queue_will_take_is_told_by_the_last_jobs_and_the_workers(house: House) -> None:
+    for number in range(4):
+        add(house, source=str(number))
+    pool = Pool(house)
+    assert queue(house)["done_in_seconds"] is None
+    claimed = pool.claim().json
+    body = {"job": claimed["job"]["id"], "lease": pool.lease, "input_digest": claimed["input_digest"]}
+    assert pool.post("finish", body | {"output": claimed["input"]}).status_code == 200
+    house.connection.raw.execute(
+        "UPDATE jobs SET finished_at = claimed_at + 8000000 WHERE state = 'completed'"
+    )
+
+    assert queue(house)["done_in_seconds"] == 24
+    Pool(house).claim(worker="another")
+    assert queue(house)["done_in_seconds"] == 8
+    assert queue(house, "forget")["done_in_seconds"] is None
+    assert re.search(r"2 pending, the oldest from .*, done in about 8 seconds", shown(house).text)
+
+
 def test_a_worker_is_shown_with_its_queues_and_the_job_that_it_has(house: House) -> None:
     job = add(house)
     Pool(house).claim(worker="left hand")
