@@ -13,6 +13,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import time
 from functools import cache
 from pathlib import Path
 
@@ -71,7 +72,18 @@ def main(host: str, uid: str, gid: str, groups: str, writable: str, *argv: str) 
     for place in filter(None, writable.split(":")):
         _run("mount", "--bind", place, place)
     open_the_way(Path(sys.base_prefix))
-    _run("mount", "-o", "remount,ro,bind", "/")
+    # Whoever writes a file at this moment, a mount before this one for example, keeps the root writable.
+    for _ in range(100):
+        if (
+            subprocess.run(
+                ["mount", "-o", "remount,ro,bind", "/"], capture_output=True, check=False
+            ).returncode
+            == 0
+        ):
+            break
+        time.sleep(0.05)
+    else:
+        sys.exit("the root could not be made read-only")
     words = [*_as((int(uid), int(gid)), [int(group) for group in groups.split(",") if group]), *argv]
     os.execvp(words[0], words)  # noqa: S606 — no shell wanted
 
