@@ -84,6 +84,17 @@ def test_no_secret_stands_in_the_file() -> None:
     assert not re.search(r"mdt_|password\s*[:=]|secret\s*[:=]|api_key\s*[:=]\s*\S", text, re.I)
 
 
+def test_keys_of_vendors_reach_the_workers_alone_and_settings_reach_all_of_ours(
+    services: dict[str, Any],
+) -> None:
+    files = {
+        name: [file["path"] for file in service.get("env_file", ())] for name, service in services.items()
+    }
+    assert {name for name, read in files.items() if "models.env" in read} == set(POOLS)
+    assert {name for name, read in files.items() if "memoryd.env" in read} == set(OURS)
+    assert not any(file["required"] for service in services.values() for file in service.get("env_file", ()))
+
+
 def test_what_is_stopped_has_the_time_to_drain(services: dict[str, Any]) -> None:
     for name in OURS:
         assert compose.seconds(services[name]["stop_grace_period"]) > limits.DRAIN_TREE_SECONDS, name
