@@ -102,6 +102,14 @@ def _look_around(probe: Probe, _: Any) -> None:
     note(probe, f"interfaces {[name for _, name in socket.if_nameindex()]}")
 
 
+def _ask_twice(probe: Probe, tools: Any) -> None:
+    from memory_core.models.port import ask
+
+    for _ in range(2):
+        tools.model.complete(ask("Say fine."))
+        note(probe, "asked")
+
+
 _WHAT: dict[str, Any] = {
     "echo": lambda *_: None,
     "raise": _raise,
@@ -114,6 +122,7 @@ _WHAT: dict[str, Any] = {
     "stop": _stop,
     "wait for a file": _wait,
     "shout": _shout,
+    "ask twice": _ask_twice,
     "look around": _look_around,
 }
 
@@ -176,6 +185,7 @@ def register() -> None:
         replace(kind, name="probe_inline", is_inline=True),
         replace(kind, name="probe_forget", queue="forget"),
         replace(kind, name="probe_data", on_data_host=True),
+        replace(kind, name="probe_model", queue="compaction", uses_model=True),
     ):
         if more.name not in kinds:
             add(more)
