@@ -27,6 +27,8 @@ from web.parts import build
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 
+#: A quarter of an hour may begin in the middle of a test.
+_UNSCHEDULED = {"MEMORYD_SCHEDULES__IDLE_SESSIONS": "off", "MEMORYD_SCHEDULES__INTEGRITY_AUDIT": "off"}
 _MUTANTS = {"PYTHONPATH": f"{LOADER}:{ROOT}", "MEMORYD_TEST_MUTANT": "job_kinds"}
 
 
@@ -36,7 +38,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     bootstrap.load_commands()
     job_kinds.register()
     with make_tree(home) as start:
-        tree = start("workers.supervisor", "--only", "broker,writer,web", environ=_MUTANTS)
+        tree = start("workers.supervisor", "--only", "broker,writer,web", environ=_MUTANTS | _UNSCHEDULED)
         tree.wait_ready(60)
         parts = build(tree.settings)
         yield Stack(tree=tree, parts=parts, home=home)

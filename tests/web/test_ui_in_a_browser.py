@@ -65,6 +65,11 @@ def test_no_page_is_wider_than_a_phone(served: Served, browser: Browser) -> None
     browser.go(f"{served.url}/ui/sign-in")
     browser.write("#token", house.token)
     browser.click("main button")
-    for address in ("", "/pages/wide.md", "/pages/decisions/rounding.md"):
-        browser.go(f"{served.url}/ui/projects/default/lighthouse{address}")
+    house.start_writer()
+    assert house.post("/api/v1/queues/lint/pause", {}).status_code == 200
+    assert house.post("/api/v1/schedules/idle_sessions/run", {}).status_code == 200
+    house.stop_writer()
+    project = "projects/default/lighthouse"
+    for address in (project, f"{project}/pages/wide.md", f"{project}/pages/decisions/rounding.md", "jobs"):
+        browser.go(f"{served.url}/ui/{address}")
         assert browser.ask("document.documentElement.scrollWidth") <= 360, address
