@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from memory_core.clock import SystemClock
+from tests.pool.one_slot import NURSERY, Slot
 from tests.pool.small_gate import SmallGate, small_gate
+from workers.pool.killable import ComputeChild
 
 ROOT = Path(__file__).parents[2]
 LOADER = ROOT / "tests" / "mutants" / "loader"
@@ -27,3 +30,31 @@ def probe_kinds(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     from tests.mutants import job_kinds
 
     job_kinds.register()
+
+
+@pytest.fixture(scope="module")
+def warm_child() -> Iterator[ComputeChild]:
+    """Starting a child takes most of a test's time; whoever needs one of its own takes `own_slot`."""
+    child = ComputeChild(NURSERY.spawn, SystemClock())
+    yield child
+    child.end()
+
+
+@pytest.fixture
+def slot(gate: SmallGate, warm_child: ComputeChild) -> Iterator[Slot]:
+    made = Slot(gate, warm_child)
+    yield made
+    made.gate.close()
+
+
+@pytest.fixture
+def own_slot(gate: SmallGate) -> Iterator[Slot]:
+    made = Slot(gate)
+    yield made
+    made.child.end()
+    made.gate.close()
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Path:
+    return tmp_path / "notes"

@@ -181,10 +181,12 @@ def test_a_job_that_kills_its_worker_ends_after_its_tries(stack: Stack):
     finally:
         os.kill(pool, signal.SIGCONT)
 
-    # The stopped worker may have claimed it in its last moment: that is a try, too.
-    assert codes in ([-signal.SIGKILL] * 2, [-signal.SIGKILL] * 3)
-    assert stack.column(subject, "claims") == 3
-    assert (stack.column(subject, "deaths"), stack.column(subject, "failures")) == (1, 2)
+    deaths, failures, claims = (stack.column(subject, name) for name in ("deaths", "failures", "claims"))
+    # A claim counts at once where its worker lived long enough for a renewal.
+    assert (claims, failures, deaths <= 1) == (deaths + failures, 2, True)
+    # The stopped worker may have claimed it in its last moment.
+    assert set(codes) == {-signal.SIGKILL}
+    assert claims - len(codes) in (0, 1)
     assert "silent" in stack.column(subject, "last_error")
     stack.wait_completed(stack.enqueue())
 

@@ -243,6 +243,14 @@ def test_a_closing_worker_begins_nothing_and_hands_back_what_runs():
     assert bench.children[0].kills == 1
 
 
+def test_a_closing_worker_with_a_free_slot_asks_for_nothing():
+    bench = Bench(jobs=1)
+    bench.closing.set()
+
+    assert bench.slots.look().outcome == "stopping"
+    assert bench.claims == 0
+
+
 def test_a_job_that_was_claimed_while_the_worker_closed_is_handed_back():
     bench = Bench(jobs=1)
     claim_next = bench._claim
