@@ -14,6 +14,7 @@ from client.findings import Failed, Finding, finding
 from client.server import Server
 from client.settings import ClientSettings
 from client.spool import Spool
+from memory_core.domain.recalled import unfenced
 
 PROJECT = "memoryd-doctor"
 
@@ -31,6 +32,7 @@ def examine(settings: ClientSettings) -> Iterator[Finding]:
     if reached.is_ok:
         for part in ("version", "port", "data_dir", "broker", "writer", "sqlite", "git"):
             yield finding(part, lambda part=part: _part(status, part))
+        yield finding("wiki", lambda: _wiki(status))
         yield from checkup_jobs.examine(server, status)
         yield from _round_trip(server)
 
@@ -81,6 +83,23 @@ def _part(status: dict[str, Any], part: str) -> str:
     return str(value)
 
 
+def _wiki(status: dict[str, Any]) -> str:
+    """Whether files and pages agree, as the last look at the wiki found."""
+    health = status.get("health")
+    found = health.get("wiki") if isinstance(health, dict) else None
+    if not isinstance(found, dict):
+        raise Failed("the server does not say")
+    if held := found.get("held"):
+        of = "; ".join(f"{one['missing']} of {one['pages']} pages of {one['project']}" for one in held)
+        raise Failed(
+            f"files vanished ({of}) and nothing was deleted: put them back, or `memoryd heal` writes them again "
+            "(--accept-deletions if they are to go)"
+        )
+    troubles = found.get("troubles_in_all", 0) + len(found.get("strangers", ()))
+    said = f"; {troubles} files or folders are passed over, `memoryd status` names them" if troubles else ""
+    return f"{found.get('files', 0)} files of {found.get('pages', 0)} pages{said}"
+
+
 def _worded(value: Any) -> str:
     return {True: "yes", False: "no"}.get(value, str(value)) if isinstance(value, bool) else str(value)
 
@@ -114,7 +133,7 @@ def _read(server: Server, path: str, word: str) -> str:
     page = server.tool("memory_read_page", path=path, project=PROJECT)
     if word not in page["body"]:
         raise Failed("the page came back with another text")
-    return f"{len(page['body'])} characters"
+    return f"{len(unfenced(page['body']))} characters"
 
 
 def _searched(server: Server, path: str, word: str) -> str:

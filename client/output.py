@@ -45,6 +45,18 @@ def emit(value: Any, *, as_json: bool, text: Callable[[], None]) -> None:
         text()
 
 
+def confirm(question: str) -> None:
+    """Ask on stderr; a no ends the command with nothing done, and so does a standard input that cannot answer."""
+    try:
+        is_yes = click.confirm(question, err=True)
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise click.UsageError("nobody is there to answer; say --yes to go on without being asked") from None
+    if not is_yes:
+        raise click.Abort
+
+
 def fail(error: Exception, *, as_json: bool) -> NoReturn:
     """Say on stderr what went wrong and end with the error's exit code."""
     code = getattr(error, "code", "error")

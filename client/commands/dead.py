@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from client.output import emit, json_option, shortened, table
+from client.output import confirm, emit, json_option, shortened, table
 from client.server import Server
 from client.settings import load
 
@@ -59,6 +59,6 @@ def discard(letter_id: str, yes: bool, as_json: bool) -> None:
     if not yes:
         letter = server.get(f"/api/v1/dead/{letter_id}")
         click.echo(f"{letter['name']} of {letter['recorded_at'][:19]}: {letter['error'][:200]}", err=True)
-        click.confirm("Its content is lost after this. Discard it?", abort=True, err=True)
+        confirm("Its content is lost after this. Discard it?")
     answer = server.request("POST", f"/api/v1/dead/{letter_id}/discard", body={})[0]
     emit(answer, as_json=as_json, text=lambda: click.echo(f"{letter_id}: discarded"))

@@ -6,9 +6,10 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, visible
+from client.output import confirm, emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
+from memory_core.domain.recalled import unfenced
 
 
 @click.command()
@@ -21,8 +22,10 @@ def command(path: str, yes: bool, workspace: str | None, project: str | None, as
     server = Server(load())
     if not yes:
         page = server.tool("memory_read_page", path=path, workspace=workspace, project=project)
-        click.echo(f"{page['path']}: {visible(page['title'])} ({len(page['body'])} characters)", err=True)
-        click.confirm("Delete it?", abort=True, err=True)
+        click.echo(
+            f"{page['path']}: {visible(page['title'])} ({len(unfenced(page['body']))} characters)", err=True
+        )
+        confirm("Delete it?")
     result = server.tool("memory_delete_page", path=path, workspace=workspace, project=project)
     emit(result, as_json=as_json, text=lambda: click.echo(_sentence(result, path)))
 

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from client import wiki_task
-from client.output import emit, json_option
+from client.output import confirm, emit, json_option
 from client.server import Server
 from client.settings import load
 
@@ -34,9 +34,7 @@ def command(broken: bool, accept_deletions: bool, yes: bool, as_json: bool) -> N
     if not as_json:
         _preview(before, count, broken=broken, accept_deletions=accept_deletions)
     if count and not yes:
-        click.confirm(
-            "Delete these pages?" if accept_deletions else "Write these files?", abort=True, err=True
-        )
+        confirm("Delete these pages?" if accept_deletions else "Write these files?")
     started = wiki_task.start(server, "heal", broken=broken, accept_deletions=accept_deletions)
     state = wiki_task.follow(server, total=count, quiet=as_json)
     emit(

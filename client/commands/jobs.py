@@ -9,7 +9,7 @@ import click
 
 from client import jobs
 from client.commands.status import flattened
-from client.output import emit, json_option, table
+from client.output import confirm, emit, json_option, table
 from client.server import Server
 from client.settings import load
 from memory_core.domain.job import QUEUES, State
@@ -51,7 +51,12 @@ def list_jobs(limit: int, everything: bool, as_json: bool, **wanted: str | None)
     def text() -> None:
         for queue in queues:
             click.echo(jobs.queue_line(queue), err=True)
-        table(jobs.COLUMNS, map(jobs.row, found), empty="No such job.", cut="about")
+        table(
+            jobs.COLUMNS,
+            map(jobs.row, found),
+            empty="No job of that sort." if any(wanted.values()) else "No job yet.",
+            cut="about",
+        )
 
     emit({"queues": queues, "jobs": found}, as_json=as_json, text=text)
 
@@ -85,7 +90,7 @@ def retry(
     server = Server(load())
     ids = _chosen(server, job_ids, wanted, (state,), everything=everything)
     if ids and not job_ids and not yes:
-        click.confirm(f"Try {_many(len(ids))} again?", abort=True, err=True)
+        confirm(f"Try {_many(len(ids))} again?")
     _do(server, "retry", ids, done="pending again", as_json=as_json)
 
 
@@ -116,7 +121,7 @@ def cancel(
     if ids and not yes:
         if job_ids:
             _preview([jobs.one(server, job) for job in ids[:_SHOWN]], len(ids))
-        click.confirm(f"Cancel {_many(len(ids))}?", abort=True, err=True)
+        confirm(f"Cancel {_many(len(ids))}?")
     _do(server, "cancel", ids, done="cancelled", as_json=as_json)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, visible
+from client.output import confirm, emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
 
@@ -32,7 +32,7 @@ def command(
     old = server.get("/api/v1/pages/restore", **given)
     if not yes:
         click.echo(_difference(old), err=True)
-        click.confirm(f"Restore {visible(old['path'])} from {old['origin']}?", abort=True, err=True)
+        confirm(f"Restore {visible(old['path'])} from {old['origin']}?")
     body = {key: value for key, value in given.items() if value is not None}
     if old["base_version"] is not None:
         # What was shown is what is replaced, or nothing is.

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, fail, json_option, table
+from client.output import confirm, emit, fail, json_option, table
 from client.settings import load
 from client.spool import Spool
 from memory_core.errors import Invalid
@@ -66,7 +66,7 @@ def discard(names: tuple[str, ...], everything: bool, yes: bool, as_json: bool) 
         for entry in _refused(spool):
             if entry["name"] in chosen:
                 click.echo(f"{entry['name']}  {entry['reason']}", err=True)
-        click.confirm(f"Their content is lost after this. Discard {len(chosen)}?", abort=True, err=True)
+        confirm(f"Their content is lost after this. Discard {len(chosen)}?")
     for name in chosen:
         spool.discard(name)
     emit({"discarded": chosen}, as_json=as_json, text=lambda: click.echo(f"{len(chosen)} discarded"))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from client.output import emit, json_option, table
+from client.output import confirm, emit, json_option, table
 from client.server import Server, ServerError
 from client.settings import load
 from memory_core.domain.token import SCOPES
@@ -93,7 +93,7 @@ def revoke(token: str, yes: bool, as_json: bool) -> None:
         click.echo(
             f"{shown['name']} ({shown['id']}), scope {shown['scope']}, of {shown['principal']}", err=True
         )
-        click.confirm("Whoever uses it is let in no more. Revoke it?", abort=True, err=True)
+        confirm("Whoever uses it is let in no more. Revoke it?")
     answer = server.request("POST", f"/api/v1/tokens/{found[0]['id']}/revoke", body={})[0]
     emit(answer, as_json=as_json, text=lambda: click.echo(f"{token}: {answer.get('status', 'revoked')}"))
 

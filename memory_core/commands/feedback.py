@@ -41,7 +41,7 @@ def give_feedback(body: GiveFeedback, tx: Transaction) -> Answer | Refusal:
     row = projects.named(tx, place.name_from(body.workspace), _project_name(body.project))
     page = None if row is None else pages.page_at(tx, row["id"], path.key)
     if page is None:
-        return Refusal(code="not_found", message=f"there is no page {path.path!r}; look with memory_query")
+        return Refusal(code="not_found", message=f"there is no page {path.path!r}; search for it")
     salience = salience_after(feedback.salience(tx, page.id), signal)
     feedback.add(tx, page, signal, reason=clean_reason(body.reason), salience=salience)
     record(

@@ -77,7 +77,7 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
         page = page_at(reading, project.id, page_path(arguments.path).key)
         if page is None:
             raise NotFound(
-                f"there is no page {arguments.path!r} in {project.workspace}/{project.name}; look with memory_query"
+                f"there is no page {arguments.path!r} in {project.workspace}/{project.name}; search for it"
             )
         return page
     text = arguments.query or ""
@@ -99,9 +99,7 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
         )
         page = page_at(reading, project.id, page_path(best).key) if best else None
     if page is None:
-        raise NotFound(
-            f"no page of {project.workspace}/{project.name} answers to that; look with memory_query"
-        )
+        raise NotFound(f"no page of {project.workspace}/{project.name} answers to that; search for it")
     return page
 
 

@@ -67,3 +67,13 @@ def test_what_is_not_named_rightly_is_refused_with_a_hint(spool: Spool, words: t
 
     assert told.exit_code == 2
     assert "memoryd spool list" in told.output
+
+
+def test_a_question_that_nobody_can_answer_says_how_to_go_on(spool: Spool):
+    name = refused(spool)
+
+    told = run("discard", "--all")
+
+    assert told.exit_code == 2
+    assert "--yes" in told.output
+    assert spool.rejected() == [name]

@@ -68,7 +68,7 @@ def test_a_page_goes_round_written_found_read_listed_deleted(context: Context):
     assert context.call("memory_status")["counts"]["pages_latest"] == 1
     assert context.call("memory_delete_page", path="decisions/queue.md")["existed"] is True
     assert context.call("memory_query", query="writer stream")["hits"] == []
-    with pytest.raises(errors.NotFound, match="memory_query"):
+    with pytest.raises(errors.NotFound, match="search for it"):
         context.call("memory_read_page", path="decisions/queue.md")
 
 
@@ -117,7 +117,7 @@ def test_wrong_arguments_say_what_is_wrong(context: Context, name: str, argument
 
 
 def test_a_tool_that_is_not_there_names_those_that_are(context: Context):
-    with pytest.raises(errors.NotFound, match="memory_query"):
+    with pytest.raises(errors.NotFound, match="search for it"):
         call_tool("memory_find", {}, context)
 
 
