@@ -63,7 +63,7 @@ def test_a_reason_is_one_line_of_at_most_500_characters(page: Context):
 def test_what_is_no_signal_and_what_is_no_page_say_so(page: Context):
     with pytest.raises(errors.Invalid, match="helpful, not_helpful, stale, wrong"):
         judge(page, "great")
-    with pytest.raises(errors.NotFound, match="memory_query"):
+    with pytest.raises(errors.NotFound, match="search for it"):
         page.call("memory_feedback", path="b", signal="wrong")
     assert page.books.query("SELECT * FROM page_feedback") == []
 

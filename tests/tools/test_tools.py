@@ -117,7 +117,7 @@ def test_wrong_arguments_say_what_is_wrong(context: Context, name: str, argument
 
 
 def test_a_tool_that_is_not_there_names_those_that_are(context: Context):
-    with pytest.raises(errors.NotFound, match="search for it"):
+    with pytest.raises(errors.NotFound, match="memory_query"):
         call_tool("memory_find", {}, context)
 
 
