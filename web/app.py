@@ -34,12 +34,16 @@ from web.mcp_server import make_server
 from web.names import Names
 from web.parts import Parts, build
 from web.probes import Progress
+from workers import exit_codes
 
 
 def create_app(settings: Settings | None = None, parts: Parts | None = None) -> Flask:
     """The application, not yet connected to anything; `extensions["memoryd.start"]` starts its threads
     once the process has forked."""
-    settings = settings or load()
+    if settings is None:
+        # Nobody above catches it: gunicorn would print a traceback, and the supervisor start it again and again.
+        with exit_codes.said_in_a_line():
+            return create_app(load())
     parts = parts or build(settings)
     app = Flask("web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = READ_MAX_BYTES

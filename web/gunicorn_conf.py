@@ -6,9 +6,11 @@ from typing import Any
 
 from memory_core import limits
 from memory_core.config import load
+from workers import exit_codes
 from workers.logs import configure
 
-settings = load()
+with exit_codes.said_in_a_line():
+    settings = load()
 
 bind = [f"[{settings.host}]:{settings.port}" if ":" in settings.host else f"{settings.host}:{settings.port}"]
 worker_class = "web.patient.PatientWorker"

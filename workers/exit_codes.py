@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from typing import Final
+
+from memory_core.errors import CoreError, Forbidden, Invalid, NotAlone, Unavailable
 
 OK: Final = 0
 #: A fault of ours.
@@ -13,3 +18,24 @@ UNAVAILABLE: Final = 69
 NOT_ALONE: Final = 75
 #: It refuses to work with this directory, database or setting, and a restart does not cure that.
 REFUSED: Final = 78
+
+_CODES: Final[tuple[tuple[type[CoreError], int], ...]] = (
+    (NotAlone, NOT_ALONE),
+    (Unavailable, UNAVAILABLE),
+    (Invalid, REFUSED),
+    (Forbidden, REFUSED),
+)
+
+
+def code_of(error: CoreError) -> int:
+    return next((code for kind, code in _CODES if isinstance(error, kind)), CRASHED)
+
+
+@contextmanager
+def said_in_a_line() -> Generator[None]:
+    """A `CoreError` inside ends the process: one line on stderr, and the code that tells whether a restart may help."""
+    try:
+        yield
+    except CoreError as error:
+        sys.stderr.write(f"memoryd: {error}\n")
+        sys.exit(code_of(error))

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import fcntl
 import json
+import os
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import IO
 
@@ -151,3 +154,50 @@ def test_who_has_no_home_is_told_how_to_reach_the_server_all_the_same(
     monkeypatch.setattr(config, "default_data_dir", homeless)
 
     assert f"MEMORYD_TOKEN_FILE={settings.token_file}" in run._reach(settings)
+
+
+@pytest.mark.parametrize(
+    ("table_name", "line", "key", "rows"),
+    [
+        ("models", 'provider = "oracle"', "[models] provider", ()),
+        ("models", 'api_key = "x"', "[models] api_key", ("--only", "web")),
+        ("schedules", 'idle_sessions = "now and then"', "[schedules] idle_sessions", ()),
+        ("budget", "tokens_per_dya = 5", "[budget] has no key tokens_per_dya", ("--only", "beat")),
+        ("budget", "kind.juggling = {}", "kind.juggling", ()),
+    ],
+)
+def test_a_setting_of_any_table_that_is_refused_starts_nothing(
+    table_name: str, line: str, key: str, rows: tuple[str, ...], start_tree: TreeStart, tmp_path: Path
+) -> None:
+    file = tmp_path / "elsewhere.toml"
+    file.write_text(f"[{table_name}]\n{line}\n")
+    tree = start_tree("workers.supervisor", *rows, environ={"MEMORYD_CONFIG_FILE": str(file)})
+    _, complaint = tree.process.communicate(timeout=40)
+
+    assert tree.process.returncode == exit_codes.REFUSED
+    assert key in complaint
+    assert complaint.startswith("memoryd: ")
+    assert complaint.count("\n") == 1
+    assert not tree.settings.data_dir.exists()
+
+
+def test_a_variable_of_a_table_that_is_refused_starts_nothing(start_tree: TreeStart) -> None:
+    tree = start_tree("client", "up", environ={"MEMORYD_MODELS__PROVIDR": "openai"})
+    _, complaint = tree.process.communicate(timeout=40)
+
+    assert tree.process.returncode == exit_codes.REFUSED
+    assert complaint.startswith("memoryd: [models] has no key providr")
+    assert not tree.settings.data_dir.exists()
+
+
+def test_a_gate_that_refuses_its_settings_says_so_in_a_line_and_ends_for_good(settings: Settings) -> None:
+    environ = {**os.environ, **settings.environment(), "MEMORYD_BUDGET__CURRENCY": "much too long"}
+    environ["MEMORYD_MODELS__PROVIDER"] = "oracle"
+    argv = ["-m", "gunicorn", "--config", "python:web.gunicorn_conf", "web.app:create_app()"]
+    gate = subprocess.run(
+        [sys.executable, *argv], env=environ, capture_output=True, text=True, check=False, timeout=40
+    )
+
+    assert gate.returncode == exit_codes.REFUSED
+    assert gate.stderr.startswith("memoryd: [models] provider")
+    assert gate.stderr.count("\n") == 1

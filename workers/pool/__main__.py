@@ -15,7 +15,8 @@ logger = logging.getLogger(__name__)
 
 
 def main() -> int:
-    settings = config.load()
+    with exit_codes.said_in_a_line():
+        settings = config.load()
     logs.configure(settings, "pool")
     try:
         worker = assemble(settings, SystemClock())

@@ -12,11 +12,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from memory_core import config
 from memory_core.clock import Clock, SystemClock
 from memory_core.config import Settings
-from memory_core.errors import CoreError, Invalid, NotAlone, Unavailable
+from memory_core.errors import CoreError, Invalid, Unavailable
 from workers import broker, data_dir, exit_codes, logs
 from workers.supervisor.child import Child
 from workers.supervisor.lock import Roster, TreeLock, end_leftovers
@@ -27,12 +28,10 @@ from workers.supervisor.wake import Wake
 
 logger = logging.getLogger(__name__)
 
-_CODES: tuple[tuple[type[CoreError], int], ...] = (
-    (NotAlone, exit_codes.NOT_ALONE),
-    (Unavailable, exit_codes.UNAVAILABLE),
-    (Invalid, exit_codes.REFUSED),
-)
 _CHECK_SECONDS = 10
+_SETTINGS_CHECK_SECONDS = 60
+#: Tables of the configuration that the rooms read for themselves.
+_ROOMS_TABLES = ("models", "budget", "schedules")
 
 
 Rows = Callable[[Settings, broker.Endpoint | None, Clock], Sequence[ChildSpec]]
@@ -54,7 +53,7 @@ def main(arguments: Sequence[str], rows: Rows = table) -> int:
         return _run(settings, SystemClock(), rows, only, as_json=told.json)
     except CoreError as error:
         sys.stderr.write(f"memoryd: {error}\n")
-        return next((code for kind, code in _CODES if isinstance(error, kind)), exit_codes.CRASHED)
+        return exit_codes.code_of(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -70,6 +69,9 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     is_embedded = not settings.broker_url and (not only or "broker" in only)
     endpoint = broker.choose(settings) if is_embedded else None
     specs = some_of(rows(settings, endpoint, clock), only)
+    environ = data_dir.environment(settings, _absolute_path(os.environ))
+    if any(config.section(settings, name) for name in _ROOMS_TABLES):
+        _asked("workers.settings_check", environ, _SETTINGS_CHECK_SECONDS)
     _ready_directory(settings, specs)
     names = [spec.name for spec in specs]
     lock = TreeLock(settings.run_dir, names)
@@ -79,7 +81,6 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     for spec in specs:
         for host, port in spec.listens:
             _require_free(host, port)
-    environ = data_dir.environment(settings, _absolute_path(os.environ))
     if endpoint is not None:
         broker.lay_out(settings, endpoint)
     elif settings.broker_url and any(spec.access == "owns" for spec in specs):
@@ -187,19 +188,27 @@ def _require_free(host: str, port: int) -> None:
 
 
 def _check_broker(environ: Mapping[str, str]) -> None:
-    """In a process of its own: its libraries would stay in this one for ever."""
-    argv = [sys.executable, "-P", "-m", "workers.broker_check"]
-    try:
-        run = subprocess.run(
-            argv, env=dict(environ), capture_output=True, text=True, timeout=_CHECK_SECONDS, check=False
-        )
-        answer = json.loads(run.stdout)
-    except (subprocess.TimeoutExpired, ValueError) as error:
-        raise Unavailable("the broker could not be checked") from error
-    if "message" in answer:
-        raise (Invalid if answer["code"] == "invalid" else Unavailable)(answer["message"])
+    answer = _asked("workers.broker_check", environ, _CHECK_SECONDS)
     for promise in answer["promises_void"]:
         logger.warning("void with this broker: %s", promise, extra={"action": "promise_void"})
+
+
+def _asked(module: str, environ: Mapping[str, str], seconds: float) -> dict[str, Any]:
+    """What a check found, made in a process of its own: its libraries would stay in this one for ever.
+
+    Raises what the check refuses, as `Invalid` or `Unavailable`.
+    """
+    argv = [sys.executable, "-P", "-m", module]
+    try:
+        run = subprocess.run(
+            argv, env=dict(environ), capture_output=True, text=True, timeout=seconds, check=False
+        )
+        answer: dict[str, Any] = json.loads(run.stdout)
+    except (subprocess.TimeoutExpired, ValueError) as error:
+        raise Unavailable(f"the {module.rpartition('.')[2].replace('_', ' ')} could not be made") from error
+    if "message" in answer:
+        raise (Invalid if answer["code"] == "invalid" else Unavailable)(answer["message"])
+    return answer
 
 
 def _absolute_path(inherited: Mapping[str, str]) -> dict[str, str]:

@@ -30,7 +30,8 @@ _PREPARING_SECONDS = 600.0
 
 
 def main() -> int:
-    settings = config.load()
+    with exit_codes.said_in_a_line():
+        settings = config.load()
     logs.configure(settings, "writer")
     clock = SystemClock()
     stopping = threading.Event()
