@@ -35,7 +35,7 @@ def prepare(settings: Settings) -> None:
     root = settings.data_dir
     _make_root(root)
     _refuse_network(root, settings)
-    _refuse_foreign(root, settings.marker_file)
+    _refuse_foreign(root, settings.marker_file, settings.effective_config_file)
     # The marker comes first: a start that is killed here must not make the next one refuse its own directory.
     _create(settings.marker_file, json.dumps({"memoryd": "data directory", "format": _FORMAT}) + "\n")
     for directory in layout(settings):
@@ -73,7 +73,7 @@ def prepare_scratch(settings: Settings) -> None:
     marker = root / settings.marker_file.name
     _make_root(root)
     _refuse_network(root, settings)
-    _refuse_foreign(root, marker)
+    _refuse_foreign(root, marker, settings.effective_config_file)
     _create(marker, json.dumps({"memoryd": "scratch directory", "format": _FORMAT}) + "\n")
     for directory in _own_places(settings):
         _make_inside(directory)
@@ -168,11 +168,12 @@ def _refuse_network(root: Path, settings: Settings) -> None:
         )
 
 
-def _refuse_foreign(root: Path, marker: Path) -> None:
+def _refuse_foreign(root: Path, marker: Path, *expected: Path) -> None:
+    """`expected` may lie there before a first start."""
     _refuse_others(root)
     if marker.is_symlink():
         raise Invalid(f"{marker} is a symbolic link; it must be a file that memoryd made")
-    if not marker.exists() and _has_content(root):
+    if not marker.exists() and _has_content(root, expected):
         raise Invalid(
             f"{root} is not empty and no memoryd data directory (it has no {marker.name}). "
             "Choose an empty or a new directory with --data-dir."
@@ -187,9 +188,12 @@ def _refuse_others(directory: Path) -> None:
         raise Invalid(f"{directory} belongs to user {owner}; memoryd runs as {os.geteuid()}")
 
 
-def _has_content(root: Path) -> bool:
+def _has_content(root: Path, expected: tuple[Path, ...]) -> bool:
     """A fresh file system brings `lost+found`, a start that was killed half a marker; neither is content."""
-    return any(entry.name != "lost+found" and not entry.name.startswith(_ASIDE) for entry in root.iterdir())
+    return any(
+        entry.name != "lost+found" and not entry.name.startswith(_ASIDE) and entry not in expected
+        for entry in root.iterdir()
+    )
 
 
 def _make_handout(settings: Settings) -> None:

@@ -64,6 +64,23 @@ def test_somebody_elses_files_are_left_alone(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["thesis.txt"]
 
 
+def test_a_configuration_file_may_lie_there_before_the_first_start(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("[server]\n")
+    settings = Settings(data_dir=tmp_path)
+    data_dir.prepare(settings)
+    data_dir.require(settings)
+
+    assert (tmp_path / "config.toml").read_text() == "[server]\n"
+
+
+def test_a_configuration_file_elsewhere_makes_no_foreign_one_welcome(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    (root / "config.toml").write_text("title = 'a site of somebody else'\n")
+    with pytest.raises(Invalid, match="not empty"):
+        data_dir.prepare(Settings(data_dir=root, config_file=str(tmp_path / "own.toml")))
+
+
 def test_a_start_that_was_killed_in_the_middle_can_go_on(tmp_path: Path) -> None:
     (tmp_path / ".new-0123").write_text("")
     data_dir.prepare(Settings(data_dir=tmp_path))
