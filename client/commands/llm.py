@@ -13,6 +13,7 @@ from client.output import emit, fail, json_option, list_scope_options, table
 from client.server import Server, ServerError
 from client.settings import load
 from memory_core import limits
+from memory_core.domain.job import Failure
 
 _POLL_SECONDS = 0.3
 _COLUMNS = ("day", "project", "kind", "model", "calls", "failed", "in", "out", "cached", "money")
@@ -45,15 +46,13 @@ def test(seconds: int, as_json: bool) -> None:
     job_id = server.request("POST", "/api/v1/models/test", body={})[0]["job"]
     job = _ended(server, job_id, seconds=seconds, quiet=as_json)
     if job["state"] != "completed":
-        fail(
-            ServerError(
-                f"the check {job['state']}: {job['last_error'] or 'it was cancelled'}", code="check_failed"
-            ),
-            as_json=as_json,
-        )
+        why = job["last_error"] or "it was cancelled"
+        if state["state"] != "off" and why == Failure.NO_PROVIDER.sentence:
+            why = f"{why} for the pool worker: give it the same [models] as the server"
+        fail(ServerError(f"the check {job['state']}: {why}", code="check_failed"), as_json=as_json)
     found = job["result"]
     emit(found, as_json=as_json, text=lambda: _tell(found))
-    if not all(one is None or one["ok"] for one in found.values()) or not any(found.values()):
+    if not all(one is None or one["ok"] for one in found.values()):
         raise SystemExit(1)
 
 
@@ -193,8 +192,6 @@ def _ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[
 
 
 def _tell(found: dict[str, Any]) -> None:
-    if not any(found.values()):
-        click.echo("The pool worker has no provider: give it the same [models] as the server.")
     for title, one in (("language model", found["language"]), ("embedder", found["embedding"])):
         if one is None:
             continue

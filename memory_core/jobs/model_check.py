@@ -10,6 +10,7 @@ from memory_core.domain.job import Done, Job
 from memory_core.errors import CoreError
 from memory_core.job_kind import Applied, JobKind, Tools, register
 from memory_core.models.errors import Cancelled
+from memory_core.models.metered import NoProvider
 from memory_core.models.prompt import load_prompt
 from memory_core.models.schema import Schema
 from memory_core.store.transaction import Reading, Transaction
@@ -53,7 +54,7 @@ class Checked:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """None: not configured."""
+    """None: not configured. One of the two is."""
 
     language: Checked | None
     embedding: Checked | None
@@ -64,11 +65,15 @@ def prepare(_reading: Reading, _job: Job) -> Nothing:
 
 
 def compute(_given: Nothing, tools: Tools) -> Found:
+    """Raises `NoProvider` where there is nothing to check."""
     clock = SystemClock()
-    return Found(
+    found = Found(
         language=_tried(clock, lambda: _ask(tools)),
         embedding=_tried(clock, lambda: _embed(tools)),
     )
+    if found.language is None and found.embedding is None:
+        raise NoProvider("no model provider is configured; name one in [models]")
+    return found
 
 
 def apply(found: Found, _job: Job, _tx: Transaction) -> Applied:

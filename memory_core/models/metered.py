@@ -50,7 +50,7 @@ class BudgetReached(CoreError):
 
 
 class NoProvider(CoreError):
-    """A provider is configured and cannot be used here."""
+    """No provider is configured, or the configured one cannot be used here."""
 
     code = "no_provider"
 

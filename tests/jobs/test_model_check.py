@@ -9,10 +9,12 @@ import numpy
 import pytest
 
 from memory_core import job_kind
+from memory_core.domain.job import Failure
 from memory_core.jobs import model_check
 from memory_core.models.errors import Cancelled, Unauthorized
 from memory_core.models.metered import BudgetReached, NoProvider
 from memory_core.models.port import Embedding, StructuredCompletion, Usage
+from workers.pool.computing import ending_of
 
 USED = Usage(input_tokens=30, output_tokens=12)
 
@@ -63,7 +65,18 @@ def test_models_that_work_are_told_with_what_they_used():
 
 
 def test_what_is_not_configured_is_not_checked():
-    assert check() == model_check.Found(language=None, embedding=None)
+    found = check(embedder=Fake())
+
+    assert found.language is None
+    assert found.embedding is not None
+
+
+def test_where_no_provider_is_configured_the_check_fails_for_good():
+    with pytest.raises(NoProvider, match="configured") as raised:
+        check()
+
+    ending = ending_of(raised.value, 1)
+    assert (ending.ending, ending.code, ending.is_permanent) == ("fail", Failure.NO_PROVIDER, True)
 
 
 @pytest.mark.parametrize(

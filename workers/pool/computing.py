@@ -41,7 +41,7 @@ _FAILURES = {
     "model_prompt_too_long": (Failure.PROVIDER_REFUSED, True),
     "model_answer_too_long": (Failure.ANSWER, False),
     "model_bad_answer": (Failure.ANSWER, False),
-    "no_provider": (Failure.NO_PROVIDER, False),
+    "no_provider": (Failure.NO_PROVIDER, True),
 }
 
 
