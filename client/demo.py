@@ -137,6 +137,10 @@ def _next_session(launcher: Path, cwd: Path, settings: ClientSettings) -> str:
         "source": "startup",
     }
     printed = _hook(launcher, Step(client="codex", event="SessionStart", payload=payload), settings)
+    # Left open it would be the session that questions without a project are about.
+    end = {**payload, "hook_event_name": "SessionEnd", "reason": "other"}
+    _hook(launcher, Step(client="codex", event="SessionEnd", payload=end), settings)
+    _deliver(settings)
     if not printed.strip():
         return ""
     return str(json.loads(printed)["hookSpecificOutput"]["additionalContext"])

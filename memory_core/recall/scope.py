@@ -28,10 +28,15 @@ def project_for(reading: Reading, asker: Asker, workspace: str | None, project: 
     """The one project that is meant: the named one, else that of the asking session, else that of the asker's
     directory, else that of the only open session.
 
-    Raises `NotFound`: there is no such project, or the scope is unknown; with the candidates.
+    Raises `NotFound`: there is no such project, the directory's is not there yet, or the scope is unknown; with the candidates.
     """
     if workspace or project:
         return _named(reading, asker, workspace, project)
+    if new := _not_yet(reading, asker):
+        raise NotFound(
+            f"scope unknown: nothing is known yet of {place.DEFAULT_WORKSPACE}/{new}, the project of {asker.directory};"
+            f" there are: {_listed(_all_names(reading))}"
+        )
     open_ones = sessions.open_projects(reading, owner=asker.principal, limit=_CANDIDATES_SHOWN)
     current = _current(reading, asker, open_ones)
     if current is None:
@@ -43,13 +48,16 @@ def names_for_write(
     reading: Reading, asker: Asker, workspace: str | None, project: str | None
 ) -> tuple[str, str]:
     """Names of workspace and project to write to. A named project need not be there yet: without a workspace it is then one of
-    the workspace that is worked in, else of the default one. Without names as `project_for`."""
+    the workspace that is worked in, else of the default one. Without names as `project_for`, but the directory's project
+    need not be there either."""
     if project:
         name = _project_name(project)
         if workspace:
             return _workspace_name(workspace), name
         known, active = _alone(reading, asker, name)
         return (known["workspace"] if known is not None else active), name
+    if not workspace and (new := _not_yet(reading, asker)):
+        return place.DEFAULT_WORKSPACE, new
     found = project_for(reading, asker, workspace, project)
     return found.workspace, found.name
 
@@ -105,6 +113,17 @@ def _named(reading: Reading, asker: Asker, workspace: str | None, project: str |
         return Project.from_row(row)
     wanted = f"{_workspace_name(workspace)}/{name}" if workspace else name
     raise NotFound(f"there is no project {wanted!r}; there are: {_listed(_all_names(reading))}")
+
+
+def _not_yet(reading: Reading, asker: Asker) -> str:
+    """The name of the project that a hook in the asker's directory would make; empty where there is one, where the directory
+    means none, and where the session decides."""
+    path = place.plain_path(asker.directory)
+    if path is None or place.is_too_wide(path) or _around(reading, asker.directory) is not None:
+        return ""
+    if asker.session_id is not None and sessions.one(reading, asker.session_id) is not None:
+        return ""
+    return place.name_from(place.last_component(path)) or place.DEFAULT_PROJECT
 
 
 def _around(reading: Reading, directory: str | None) -> Project | None:

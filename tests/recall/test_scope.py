@@ -66,11 +66,36 @@ def test_without_a_session_it_is_that_of_the_directory_as_for_a_hook_there(books
     assert project(books, session_id=mine, directory="/srv/beta") == "default/alpha"
 
 
-@pytest.mark.parametrize("directory", ["/srv/gamma", "/home/ada", "/", "../alpha", "", "\x00"])
-def test_a_directory_without_a_project_says_nothing(directory: str, books: Books):
+@pytest.mark.parametrize("directory", ["/home/ada", "/", "../alpha", "", "\x00"])
+def test_a_directory_that_means_no_project_says_nothing(directory: str, books: Books):
     session(books, "s", "/srv/alpha")
 
     assert project(books, directory=directory) == "default/alpha"
+
+
+def test_a_directory_whose_project_is_not_there_yet_is_never_answered_from_another_one(books: Books):
+    session(books, "s", "/srv/alpha")
+
+    with pytest.raises(
+        NotFound, match=r"nothing is known yet of default/gamma, the project of /srv/Gamma; .*alpha"
+    ):
+        project(books, directory="/srv/Gamma")
+    assert project(books, None, "alpha", directory="/srv/Gamma") == "default/alpha"
+
+
+def test_a_write_in_a_directory_without_a_project_means_the_one_that_a_hook_there_would_make(books: Books):
+    mine = session(books, "s", "/srv/alpha")
+
+    def target(directory: str, session_id: bytes | None = None) -> tuple[str, str]:
+        asker = Asker(principal="ada", session_id=session_id, directory=directory)
+        with books.database.snapshot() as reading:
+            return names_for_write(reading, asker, None, None)
+
+    assert target("/srv/Gamma Ray") == ("default", "gamma-ray")
+    assert target("/srv/alpha") == ("default", "alpha")
+    assert target("/srv/gamma", mine) == ("default", "alpha")
+    # A home means no project.
+    assert target("/home/ada") == ("default", "alpha")
 
 
 def test_without_a_session_it_is_the_only_open_ones_project(books: Books):

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.stack.conftest import wait_until
 from tests.web.served import ROOT, Served
 
 pytestmark = pytest.mark.stack
@@ -31,7 +32,9 @@ def wiki(served: Served) -> None:
     assert served.house.post("/api/v1/tools/memory_feedback", judged).status_code == 200
 
 
-def memoryd(served: Served, home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def memoryd(
+    served: Served, home: Path, *words: str, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(ROOT),
@@ -42,11 +45,34 @@ def memoryd(served: Served, home: Path, *words: str) -> subprocess.CompletedProc
     return subprocess.run(
         [sys.executable, "-m", "client", *words],
         env=environment,
-        cwd=home,
+        cwd=cwd or home,
         capture_output=True,
         text=True,
         check=False,
     )
+
+
+def test_in_a_repository_without_a_project_nothing_is_read_from_another_one_and_a_write_makes_its_own(
+    served: Served, tmp_path: Path
+):
+    begin = {"session_id": "still open", "prompt": "hello", "cwd": "/srv/other-demo"}
+    address = "/hook?agent=claude-code&event=UserPromptSubmit&wait=commit"
+    assert served.house.post(address, begin).status_code == 200
+    inside = tmp_path / "Paper Boat" / "src"
+    inside.mkdir(parents=True)
+    (tmp_path / "Paper Boat" / ".git").mkdir()
+
+    for words in (("search", "hello"), ("read-page", "notes/a"), ("delete-page", "notes/a", "--yes")):
+        said = memoryd(served, tmp_path, *words, cwd=inside)
+        assert said.returncode == 1
+        assert "nothing is known yet of default/paper-boat" in said.stderr
+    page = ("write-page", "notes/hull", "--body", "# Hull\n\nFold it twice.", "--json")
+    written = memoryd(served, tmp_path, *page, cwd=inside)
+    assert written.returncode == 0, written.stderr
+    assert json.loads(written.stdout)["project"] == "paper-boat"
+    assert "Fold it twice" in memoryd(served, tmp_path, "read-page", "notes/hull", cwd=inside).stdout
+    ended = address.replace("UserPromptSubmit", "SessionEnd")
+    assert served.house.post(ended, {**begin, "reason": "other"}).status_code == 200
 
 
 def test_projects_are_listed_all_or_of_one_workspace(served: Served, tmp_path: Path):
@@ -112,3 +138,20 @@ def test_each_shell_has_its_script_and_another_one_is_refused(served: Served, tm
     assert found["script"].strip() == plain.stdout.strip()
     assert "_MEMORYD_COMPLETE" in plain.stdout
     assert memoryd(served, tmp_path, "completions", "tcsh").returncode == 2
+
+
+def test_the_demo_leaves_no_session_open(served: Served, tmp_path: Path):
+    said = memoryd(served, tmp_path, "demo")
+    assert said.returncode == 0, said.stderr
+    ends = served.house.rows(
+        "SELECT ended_at FROM sessions WHERE project_id = (SELECT id FROM projects WHERE name = 'memoryd-demo')"
+    )
+    assert len(ends) == 4
+
+    def are_over() -> bool:
+        return not served.house.rows(
+            "SELECT 1 FROM sessions WHERE ended_at IS NULL AND project_id ="
+            " (SELECT id FROM projects WHERE name = 'memoryd-demo')"
+        )
+
+    wait_until(are_over, 20)
