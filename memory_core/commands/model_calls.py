@@ -69,8 +69,8 @@ def reserve(body: ReserveModelCall, tx: Transaction) -> Answer | Refusal:
         return {"granted": False, "cancel": True}
     known = model_calls.one(tx, body.call)
     if known is not None:
-        if known.claim_hash != body.claim or known.used is not None:
-            return Refusal(code="conflict", message="this call's id was used before")
+        if known.used is not None or not _is_same(known, body):
+            return Refusal(code="conflict", message="this call's id was used before; take a new one")
         return {"granted": True, "cancel": False}
     listed = jobs.with_names(tx, job)
     wanted = Wanted(
@@ -100,7 +100,11 @@ def settle(body: SettleModelCall, tx: Transaction) -> Answer | Refusal:
             cached=min(body.cached_tokens, body.input_tokens),
         )
         used = rules.charged(call.reserved, told, body.outcome)
-        model_calls.settle(tx, call, model_calls.settled(call, used, body.outcome, now=tx.now))
+        after = model_calls.settled(call, used, body.outcome, now=tx.now)
+        model_calls.settle(tx, call, after)
+        if call.is_lost and after.used != call.used:
+            # Less is spent than was assumed: what was stopped by it is looked at again.
+            model_budget.reopen(tx)
     job = jobs.one(tx, body.job)
     is_held = job is not None and job.state is State.RUNNING and job.claim_hash == body.claim
     return {"cancel": not is_held or (job is not None and job.cancel_asked_at is not None)}
@@ -118,24 +122,36 @@ def settle_lost(tx: Transaction, limit: int = limits.JOB_EXPIRED_ROWS) -> int:
     return len(found)
 
 
+def _is_same(known: Call, body: ReserveModelCall) -> bool:
+    """Whether the call that was reserved under this id is the one that is asked for again."""
+    reserved = Tokens(input=body.input_tokens, output=body.output_tokens_max)
+    return (known.job_id, known.claim_hash, known.provider, known.model, known.prompt, known.reserved) == (
+        (body.job, body.claim, body.provider, body.model, body.prompt, reserved)
+    )
+
+
 def _situation(tx: Transaction, job: Job) -> Situation:
     today, scope = rules.day_of(tx.now), scope_of(job.project_id)
     first = rules.days_before(tx.now, limits.BUDGET_ACTIVITY_DAYS - 1)
+    today_open = model_calls.open_sums(tx, today, today)
+    project_open = model_calls.open_sums(tx, today, today, scope=scope)
+    kind_open = model_calls.open_sums(tx, first, today, scope=scope, kind=job.kind)
     return Situation(
         now=tx.now,
         is_paused=model_budget.is_paused(tx, tx.now),
-        today=model_usage.spent(tx, today, today) + model_calls.open_sums(tx, today, today),
-        project_today=model_usage.spent(tx, today, today, scope=scope)
-        + model_calls.open_sums(tx, today, today, scope=scope),
-        kind=model_usage.spent(tx, first, today, scope=scope, kind=job.kind)
-        + model_calls.open_sums(tx, first, today, scope=scope, kind=job.kind),
+        today=model_usage.spent(tx, today, today) + today_open,
+        project_today=model_usage.spent(tx, today, today, scope=scope) + project_open,
+        kind=model_usage.spent(tx, first, today, scope=scope, kind=job.kind) + kind_open,
+        today_open=today_open,
+        project_today_open=project_open,
+        kind_open=kind_open,
         activity=model_usage.activity(tx, rules.day_begin(first), scope=job.project_id),
     )
 
 
 def _refused(tx: Transaction, job: Job, refused: Refused) -> dict[str, Any]:
     model_usage.refused(tx, day=rules.day_of(tx.now), kind=job.kind, reason=refused.reason.value)
-    if refused.reason is not rules.Stop.PAUSED:
+    if not refused.reason.is_of_call:
         model_budget.stop(
             tx,
             refused.reason,

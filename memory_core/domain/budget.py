@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, NamedTuple
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
@@ -40,6 +40,15 @@ class Stop(StrEnum):
     PROJECT_MONEY = "project_money_per_day"
     KIND_CALLS = "kind_calls"
     KIND_TOKENS = "kind_tokens"
+    #: What has been used leaves room; what other calls have reserved does not, until they are settled.
+    RESERVED = "reserved"
+    #: This one call may take more than a whole cap: waiting does not help it, and hinders no other.
+    TOO_LARGE = "too_large"
+
+    @property
+    def is_of_call(self) -> bool:
+        """It says something of the call that was asked for, and stops no other."""
+        return self in (Stop.PAUSED, Stop.RESERVED, Stop.TOO_LARGE)
 
     @property
     def is_of_project(self) -> bool:
@@ -195,6 +204,10 @@ class Situation:
     #: Of the kind in the project, in the days of the allowance; and what went on there.
     kind: Spent = Spent()
     activity: Activity = Activity()
+    #: What of each of the three is only reserved.
+    today_open: Spent = Spent()
+    project_today_open: Spent = Spent()
+    kind_open: Spent = Spent()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -224,22 +237,24 @@ def decide(wanted: Wanted, budget: Budget, situation: Situation) -> Granted | Re
     if price is None and (budget.day.money is not None or of_project.money is not None):
         return Refused(reason=Stop.UNPRICED, until=None, sentence=unpriced(wanted.provider, wanted.model))
     money = None if price is None else price.at_most(wanted.tokens)
-    tokens, tomorrow = wanted.tokens.total, day_end(situation.now)
+    tokens = wanted.tokens.total
     allowance = budget.kinds.get(wanted.kind, Allowance())
+    today, today_open = situation.today, situation.today_open
+    here, here_open = situation.project_today, situation.project_today_open
+    kind, kind_open = situation.kind, situation.kind_open
     checks = (
-        (Stop.TOKENS, budget.day.tokens, situation.today.tokens, tokens),
-        (Stop.MONEY, budget.day.money, situation.today.money, money or 0),
-        (Stop.PROJECT_TOKENS, of_project.tokens, situation.project_today.tokens, tokens),
-        (Stop.PROJECT_MONEY, of_project.money, situation.project_today.money, money or 0),
-        (Stop.KIND_CALLS, allowance.calls(situation.activity), situation.kind.calls, 1),
-        (Stop.KIND_TOKENS, allowance.tokens(situation.activity), situation.kind.tokens, tokens),
+        _Check(Stop.TOKENS, budget.day.tokens, today.tokens, today_open.tokens, tokens),
+        _Check(Stop.MONEY, budget.day.money, today.money, today_open.money, money or 0),
+        _Check(Stop.PROJECT_TOKENS, of_project.tokens, here.tokens, here_open.tokens, tokens),
+        _Check(Stop.PROJECT_MONEY, of_project.money, here.money, here_open.money, money or 0),
+        _Check(Stop.KIND_CALLS, allowance.calls(situation.activity), kind.calls, kind_open.calls, 1),
+        _Check(Stop.KIND_TOKENS, allowance.tokens(situation.activity), kind.tokens, kind_open.tokens, tokens),
     )
-    for reason, cap, used, more in checks:
-        if cap is not None and used + more > cap:
-            return Refused(
-                reason=reason, until=tomorrow, sentence=_used_up(reason, cap, used, more, budget.currency)
-            )
-    return Granted(price=price, money=money)
+    full = [check for check in checks if check.is_full]
+    if not full:
+        return Granted(price=price, money=money)
+    # What lasts longest is said first: else a job would come back to hear it then.
+    return min((_refused(check, budget, situation.now) for check in full), key=_lasts_longest)
 
 
 def unpriced(provider: str, model: str) -> str:
@@ -283,6 +298,35 @@ def day_begin(day: str) -> int:
 def money_text(micros: int, currency: str) -> str:
     """`1.2345 USD`: to the hundredth of a cent."""
     return f"{micros / MICROS:,.4f} {currency}"
+
+
+class _Check(NamedTuple):
+    """One cap: what is used of it (`open` of that only reserved), and what one more call may take."""
+
+    reason: Stop
+    cap: int | None
+    used: int
+    open: int
+    more: int
+
+    @property
+    def is_full(self) -> bool:
+        return self.cap is not None and self.used + self.more > self.cap
+
+
+def _refused(check: _Check, budget: Budget, now: int) -> Refused:
+    cap = check.cap or 0
+    sentence = _used_up(check.reason, cap, check.used, check.more, budget.currency)
+    if 0 < cap < check.more and not check.reason.is_of_kind:
+        return Refused(reason=Stop.TOO_LARGE, until=None, sentence=sentence)
+    if check.used - check.open + check.more <= cap:
+        soon = now + round(limits.JOB_CONTENDED_SECONDS * MICROSECONDS)
+        return Refused(reason=Stop.RESERVED, until=soon, sentence=sentence)
+    return Refused(reason=check.reason, until=day_end(now), sentence=sentence)
+
+
+def _lasts_longest(refused: Refused) -> int:
+    return {Stop.TOO_LARGE: 0, Stop.RESERVED: 2}.get(refused.reason, 1)
 
 
 _WHAT: Final[Mapping[Stop, str]] = {

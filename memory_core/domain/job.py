@@ -78,6 +78,7 @@ class Failure(StrEnum):
     PROVIDER = "provider"
     PROVIDER_REFUSED = "provider_refused"
     ANSWER = "answer"
+    TOO_LARGE = "too_large"
 
     @property
     def sentence(self) -> str:
@@ -100,6 +101,7 @@ _SENTENCES: Final[Mapping[Failure, str]] = {
     Failure.PROVIDER: "the model provider failed",
     Failure.PROVIDER_REFUSED: "the model refused",
     Failure.ANSWER: "the model's answer was not usable",
+    Failure.TOO_LARGE: "one call of it may take more than a whole day's budget has",
 }
 
 

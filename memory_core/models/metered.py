@@ -45,6 +45,8 @@ class BudgetReached(CoreError):
     def __init__(self, message: str | None = None, *, reason: str = "", until: str | None = None) -> None:
         super().__init__(message)
         self.reason = reason
+        #: Others have reserved the rest; or it is this call that is too large for any day.
+        self.code = {"reserved": "budget_reserved", "too_large": "budget_too_large"}.get(reason, self.code)
         #: RFC 3339; None: until a person does something.
         self.until = until
 

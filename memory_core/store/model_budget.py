@@ -121,6 +121,12 @@ def put_in_force(tx: Transaction, budget: Budget) -> None:
     tx.run(_LIFT_BUDGET)
 
 
+def reopen(tx: Transaction) -> None:
+    """Less is used than was thought: lift what the budget stopped and let who waits ask again. What still holds is noted then."""
+    if tx.run(_LIFT_BUDGET):
+        free(tx)
+
+
 def stop(tx: Transaction, reason: Stop, *, scope: bytes, kind: str, until: int | None, note: str) -> None:
     """Note that calls are stopped, where and until when; `since` stays that of the first."""
     tx.run(

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from memory_core import limits
+from memory_core.clock import rfc3339
 from memory_core.commands.job_control import CancelJob
 from memory_core.commands.jobs import expire_leases
 from memory_core.domain.budget import Allowance, Budget, Cap, Price, Spent
+from memory_core.domain.job import Reason
 from memory_core.ids import id_text
 from memory_core.store import model_budget, model_usage
 from tests.factories import Store, database, event
@@ -63,6 +66,25 @@ def test_asking_twice_reserves_once_and_settling_twice_counts_once(store: Store)
     assert worker.settle(call, (99, 99)) == {"cancel": False}
 
     assert spent_today(store) == Spent(calls=1, tokens=60)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"provider": "other"},
+        {"model": "gpt-y"},
+        {"input_tokens": 76},
+        {"output_tokens_max": 26},
+        {"prompt": "consolidate.v4"},
+    ],
+)
+def test_a_known_id_with_another_call_grants_nothing(store: Store, other: dict[str, Any]):
+    worker = working(store)
+    call = worker.reserve(100)["call"]
+
+    assert worker.reserve(100, call=call, **other).code == "conflict"
+    assert worker.reserve(100, call=call)["granted"] is True
+    assert spent_today(store) == Spent(calls=1, tokens=100)
 
 
 def test_an_id_that_was_used_grants_nothing(store: Store):
@@ -148,10 +170,52 @@ def test_what_is_reserved_cannot_be_granted_to_another(store: Store):
 
     call = one.reserve(100)["call"]
     answer = two.reserve(100)
-    assert (answer["granted"], answer["reason"]) == (False, "tokens_per_day")
+    assert (answer["granted"], answer["reason"]) == (False, "reserved")
     one.settle(call, (30, 20))
 
     assert two.reserve(100)["granted"] is True
+
+
+def test_what_is_only_reserved_stops_nobody_and_is_asked_again_soon(store: Store):
+    allow(store, Budget(day=Cap(tokens=150)))
+    one, two = working(store), working(store, "b")
+    one.reserve(100)
+
+    answer = two.reserve(100)
+
+    soon = store.clock.now_us() + round(limits.JOB_CONTENDED_SECONDS * 1_000_000)
+    assert (answer["reason"], answer["until"]) == ("reserved", rfc3339(soon))
+    assert stopped(store) == []
+    assert two.reserve(50)["granted"] is True
+
+
+def test_a_call_that_no_cap_has_room_for_stops_nobody_else(store: Store):
+    allow(store, Budget(day=Cap(tokens=150)))
+    one, two = working(store), working(store, "b")
+
+    answer = one.reserve(151)
+
+    assert (answer["granted"], answer["reason"], answer["until"]) == (False, "too_large", None)
+    assert stopped(store) == []
+    assert two.reserve(150)["granted"] is True
+
+
+def test_a_call_that_was_taken_for_lost_and_cost_less_lifts_the_stop_and_wakes_who_waits(store: Store):
+    allow(store, Budget(day=Cap(tokens=150)))
+    one, two = working(store), working(store, "b")
+    call = one.reserve(100)["call"]
+    one.release(Reason.STOPPING)
+    assert sweep_lost(store) == 1
+    assert two.reserve(100)["reason"] == "tokens_per_day"
+    two.release(Reason.BUDGET)
+    assert stopped(store) == ["tokens_per_day"]
+
+    one.settle(call, (10, 5))
+
+    assert stopped(store) == []
+    allow(store, Budget(day=Cap(tokens=150)))
+    (row,) = store.all("SELECT not_before FROM jobs WHERE id = ?", two.job)
+    assert row["not_before"] is None
 
 
 def test_a_used_up_day_is_over_with_the_day(store: Store):
@@ -172,7 +236,7 @@ def test_a_project_s_cap_stops_that_project_alone(store: Store):
     allow(store, Budget(project=Cap(tokens=100)))
     here, there = add_project(store, "here"), add_project(store, "there")
     one, two = working(store, "a", project_id=here), working(store, "b", project_id=there)
-    one.reserve(100)
+    one.settle(one.reserve(100)["call"], (75, 25))
 
     assert one.reserve(10)["reason"] == "project_tokens_per_day"
     assert two.reserve(100)["granted"] is True

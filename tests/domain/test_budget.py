@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.domain import budget as rules
 from memory_core.domain.budget import (
@@ -70,7 +71,33 @@ def test_a_cap_of_nothing_grants_nothing_and_no_cap_grants_anything():
 
 
 def test_a_call_that_no_day_has_room_for_is_told_so():
-    assert "more than a whole day has" in refused(wanted(101), Budget(day=Cap(tokens=100)), at()).sentence
+    found = refused(wanted(101), Budget(day=Cap(tokens=100)), at())
+
+    assert (found.reason, found.until) == (Stop.TOO_LARGE, None)
+    assert "more than a whole day has" in found.sentence
+
+
+def test_what_is_reserved_is_waited_for_and_what_is_used_ends_the_day():
+    budget = Budget(day=Cap(tokens=1_000))
+
+    def asked(used: int, reserved: int) -> Refused:
+        now = at(today=Spent(tokens=used + reserved), today_open=Spent(tokens=reserved))
+        return refused(wanted(100), budget, now)
+
+    soon = NOW + round(limits.JOB_CONTENDED_SECONDS * MICROSECONDS)
+    assert (asked(900, 1).reason, asked(900, 1).until) == (Stop.RESERVED, soon)
+    assert (asked(901, 50).reason, asked(901, 50).until) == (Stop.TOKENS, MIDNIGHT)
+
+
+def test_of_several_full_caps_the_one_that_lasts_longest_is_said():
+    reserved = Spent(tokens=950)
+    budget = Budget(day=Cap(tokens=1_000), project=Cap(tokens=500))
+
+    found = refused(
+        wanted(100), budget, at(today=reserved, today_open=reserved, project_today=Spent(tokens=450))
+    )
+    assert found.reason is Stop.PROJECT_TOKENS
+    assert refused(wanted(501), budget, at(today=reserved)).reason is Stop.TOO_LARGE
 
 
 def test_without_a_price_a_cap_of_money_grants_nothing_and_says_what_to_write():

@@ -119,8 +119,11 @@ def test_the_same_reservation_sent_again_with_its_key_or_its_id_reserves_once(ho
 
 
 def test_a_used_up_budget_is_told_with_its_end_and_is_no_failure(house: House):
-    allow(house, Budget(day=Cap(tokens=50)))
+    allow(house, Budget(day=Cap(tokens=150)))
     pool, named = held(house)
+    first = call()
+    pool.post("model/reserve", named | first)
+    pool.post("model/settle", named | used(first["call"]))
 
     answer = pool.post("model/reserve", named | call()).get_json()
 
@@ -287,3 +290,35 @@ def test_a_wrong_configuration_is_told_at_the_start(house_factory: Callable[...,
 
     with pytest.raises(Invalid, match="provder"):
         house_factory(config_file=str(tmp_path / "config.toml"))
+
+
+@pytest.mark.parametrize("name", ["provider", "model", "prompt"])
+def test_a_name_that_ends_in_a_line_s_end_is_refused(house: House, name: str) -> None:
+    pool, held_by = held(house)
+    body = held_by | call()
+
+    answer = pool.post("model/reserve", body | {name: f"{body[name]}\n"})
+
+    assert (answer.status_code, answer.get_json()["code"]) == (400, "invalid")
+
+
+def test_an_outcome_that_ends_in_a_line_s_end_is_refused(house: House) -> None:
+    pool, held_by = held(house)
+    asked = call()
+    assert pool.post("model/reserve", held_by | asked).get_json()["granted"] is True
+
+    answer = pool.post("model/settle", held_by | used(asked["call"], outcome="ok\n"))
+
+    assert (answer.status_code, answer.get_json()["code"]) == (400, "invalid")
+
+
+def test_a_call_s_id_with_another_model_is_a_conflict(house: House) -> None:
+    pool, held_by = held(house)
+    asked = call()
+    assert pool.post("model/reserve", held_by | asked).status_code == 200
+
+    again = pool.post("model/reserve", held_by | asked)
+    other = pool.post("model/reserve", held_by | asked | {"model": "gpt-y"})
+
+    assert (again.status_code, again.get_json()["granted"]) == (200, True)
+    assert (other.status_code, other.get_json()["code"]) == (409, "conflict")

@@ -29,6 +29,8 @@ _RELEASES = {
     "model_cancelled": Reason.CANCELLED,
     "cancelled": Reason.CANCELLED,
     "budget": Reason.BUDGET,
+    # The rest of the budget is reserved by calls that will be settled soon.
+    "budget_reserved": Reason.CONTENDED,
     "model_out_of_credit": Reason.BUDGET,
     "model_rate_limited": Reason.PROVIDER_BUSY,
     "model_overloaded": Reason.PROVIDER_BUSY,
@@ -37,6 +39,7 @@ _RELEASES = {
 }
 #: Codes of errors that count, and whether trying again cannot help.
 _FAILURES = {
+    "budget_too_large": (Failure.TOO_LARGE, True),
     "model_refused": (Failure.PROVIDER_REFUSED, True),
     "model_prompt_too_long": (Failure.PROVIDER_REFUSED, True),
     "model_answer_too_long": (Failure.ANSWER, False),
