@@ -31,6 +31,10 @@ class Conflict(CoreError):
     code = "conflict"
 
 
+class ReusedId(Conflict):
+    """This id was used with another body; use a new id for a new event."""
+
+
 class StaleLease(Conflict):
     """The job is no longer that of this claim: stop, and forget the result."""
 

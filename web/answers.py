@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from memory_core import errors
-from memory_core.errors import CoreError, StaleLease, Unavailable
+from memory_core.errors import CoreError, ReusedId, StaleLease, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +29,6 @@ STATUS: tuple[tuple[type[CoreError], int], ...] = (
     (errors.NotAlone, 503),
 )
 _ADVICE = {
-    409: "Nothing was kept: this id was used with another body. Use a new id for a new event.",
     413: "Nothing was kept. Send less at once.",
     429: "Nothing was kept. Send the same id again after Retry-After seconds.",
     503: "Nothing was kept. Send the same id again later.",
@@ -79,6 +78,8 @@ def error_answer(error: CoreError) -> Response:
         body["outcome"] = "unknown"
     if isinstance(error, StaleLease):
         body["advice"] = "Stop, and forget the result: somebody else has this job, or it has ended."
+    elif isinstance(error, ReusedId):
+        body["advice"] = "Nothing was kept: this id was used with another body. Use a new id for a new event."
     elif status in _ADVICE:
         body["advice"] = _ADVICE[status]
     return json_answer(body, status, _retry_after(error, status))

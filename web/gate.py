@@ -14,7 +14,7 @@ from memory_core.clock import MICROSECONDS, Clock
 from memory_core.commands import encode, kind_of
 from memory_core.domain import recalled
 from memory_core.domain.command import Envelope
-from memory_core.errors import Conflict, CoreError, Forbidden, Invalid, NotFound, StaleLease
+from memory_core.errors import Conflict, CoreError, Forbidden, Invalid, NotFound, ReusedId, StaleLease
 from memory_core.ids import IdSource, id_text
 from memory_core.store import command_ids
 from memory_core.store.database import Database
@@ -58,7 +58,7 @@ NOT_KEPT = Outcome(status="not_kept", reason="too much is waiting; send the same
 REUSED = Outcome(
     status="refused",
     code=Conflict.code,
-    reason="this id was used with another body; use a new id for a new event",
+    reason=str(ReusedId()),
 )
 
 
@@ -279,6 +279,8 @@ class Gate:
 
 def error_of(outcome: Outcome) -> CoreError:
     """The error that a refusal stands for."""
+    if outcome is REUSED:
+        return ReusedId()
     return _ERRORS.get(outcome.code, Conflict)(outcome.reason)
 
 
