@@ -10,6 +10,7 @@ import binascii
 import gzip
 import hashlib
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +20,7 @@ from werkzeug.exceptions import RequestEntityTooLarge
 from memory_core import limits
 from memory_core.commands.jobs import ClaimJob, FailJob, FinishJob, ReleaseJob, RenewJob
 from memory_core.domain.job import QUEUES, Failure, Job, Reason, check_lease
+from memory_core.domain.page import has_hidden_characters
 from memory_core.errors import Invalid, NotFound, StaleLease, Unavailable
 from memory_core.ids import id_bytes, id_text
 from memory_core.job_kind import JobKind, kinds
@@ -34,6 +36,17 @@ from web.submitting import submit
 logger = logging.getLogger(__name__)
 
 _LEASE_BYTES: Final = 32
+
+
+class OutputTooLong(Invalid):
+    """A text of the output is too long."""
+
+    code = Failure.OUTPUT.value
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"output: a single text has at most {limits.FIELD_REDACTED_MAX_BYTES} bytes (UTF-8); divide it, or send less"
+        )
 
 
 class Held(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -88,7 +101,8 @@ def blueprint(parts: Parts) -> Blueprint:
         asked = read_as(Claim)
         command = ClaimJob(
             claim=claim_hash(asked.lease),
-            worker=_worker(asked.worker),
+            # Redacted here, so that jobs and the list of workers show one name.
+            worker=parts.gate.redact(_worker(asked.worker)),
             queues=_queues(asked.queues),
             on_data_host=asked.on_data_host,
             kind=_kind(asked.kind),
@@ -115,6 +129,7 @@ def blueprint(parts: Parts) -> Blueprint:
     def _finish() -> Response:
         asked = read_as(Finish, limits.JOB_OUTPUT_MAX_BYTES + limits.POOL_BODY_MAX_BYTES)
         job_id = id_bytes(asked.job)
+        _check_texts(asked.output)
         output = _kind_of(parts, job_id).read_output(asked.output)
         return submit(
             parts,
@@ -160,12 +175,30 @@ def blueprint(parts: Parts) -> Blueprint:
 def claim_hash(lease: str) -> bytes:
     """SHA-256 of a lease token's 32 bytes. Raises `Invalid`, without quoting it."""
     try:
-        token = base64.urlsafe_b64decode(lease + "=" * (-len(lease) % 4))
+        token = base64.b64decode(lease + "=", altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
         token = b""
-    if len(token) != _LEASE_BYTES:
-        raise Invalid("lease: 32 random bytes of your own, as base64url")
+    # Written again it is the same: one token has one spelling.
+    if len(token) != _LEASE_BYTES or base64.urlsafe_b64encode(token) != lease.encode() + b"=":
+        raise Invalid("lease: 32 random bytes of your own, as base64url without padding")
     return hashlib.sha256(token).digest()
+
+
+def _check_texts(output: Any) -> None:
+    """Raises `OutputTooLong` where a text of an output would be cut by its redaction."""
+    if isinstance(output, str):
+        # A character is at most four bytes, most are one: few texts are encoded to be measured.
+        if len(output) * 4 > limits.FIELD_REDACTED_MAX_BYTES and (
+            len(output.encode("utf-8", "replace")) > limits.FIELD_REDACTED_MAX_BYTES
+        ):
+            raise OutputTooLong
+    elif isinstance(output, Mapping):
+        for name, value in output.items():
+            _check_texts(name)
+            _check_texts(value)
+    elif isinstance(output, list):
+        for value in output:
+            _check_texts(value)
 
 
 def _may_give(parts: Parts, context: CallContext, command: ClaimJob) -> bool:
@@ -281,6 +314,8 @@ def _kind(name: str) -> str:
 def _worker(name: str) -> str:
     if not name.strip() or len(name) > limits.WORKER_NAME_MAX_CHARS:
         raise Invalid(f"worker: a name of 1 to {limits.WORKER_NAME_MAX_CHARS} characters")
+    if has_hidden_characters(name):
+        raise Invalid("worker: control characters and marks of direction cannot stand in a name")
     return name
 
 

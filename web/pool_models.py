@@ -15,12 +15,13 @@ from web.parts import Parts
 from web.pool import Leased, claim_hash, read_as
 from web.submitting import submit
 
+# `\Z` and not `$`: that would let a line's end through.
 _Name = Annotated[
-    str, Meta(min_length=1, max_length=limits.MODEL_NAME_MAX_CHARS, pattern=r"^[^\x00-\x1f\x7f-\x9f]+$")
+    str, Meta(min_length=1, max_length=limits.MODEL_NAME_MAX_CHARS, pattern=r"^[^\x00-\x1f\x7f-\x9f]+\Z")
 ]
-_Prompt = Annotated[str, Meta(max_length=limits.MODEL_NAME_MAX_CHARS, pattern=r"^[a-z0-9_.+]*$")]
+_Prompt = Annotated[str, Meta(max_length=limits.MODEL_NAME_MAX_CHARS, pattern=r"^[a-z0-9_.+]*\Z")]
 _Tokens = Annotated[int, Meta(ge=0, le=limits.MODEL_CALL_TOKENS_MAX)]
-_Outcome = Annotated[str, Meta(pattern=r"^[a-z_]{1,64}$")]
+_Outcome = Annotated[str, Meta(pattern=r"^[a-z_]{1,64}\Z")]
 
 
 class Reserve(Leased, kw_only=True):

@@ -12,7 +12,7 @@ from memory_core.limits import TOOL_PATHS_MAX
 
 #: Tools of memoryd itself: what they return is memory already.
 _OWN_TOOLS = re.compile(
-    r"mcp__?memoryd_|(?:MCP:)?memory_(query|recent|read_page|status|briefing|read_session_observations|handoff_\w+)$"
+    r"mcp__?memoryd_|(?:MCP:)?memory_(query|recent|read_page|status|briefing|read_session_observations|handoff_\w+)\Z"
 )
 _CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _EXIT_CODE = re.compile(

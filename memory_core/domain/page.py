@@ -86,6 +86,11 @@ class PagePath:
         return self.key.startswith("_slots/")
 
 
+def has_hidden_characters(text: str) -> bool:
+    """Whether it holds what cannot be seen or turns what is seen around: controls, marks of direction, lone surrogates."""
+    return bool(_DECEPTIVE.search(text)) or any(unicodedata.category(char) in ("Cc", "Cs") for char in text)
+
+
 def name_key(name: str) -> str:
     """The canonical caseless form of a name (Unicode, D145): equal keys mean the same name."""
     folded = unicodedata.normalize("NFD", unicodedata.normalize("NFD", name).casefold())
@@ -105,7 +110,7 @@ def page_path(text: str) -> PagePath:
         raise Invalid(f"{_shown(path)}: use / between folders, not a backslash")
     if path.startswith("/") or _DRIVE.match(path):
         raise Invalid(f"{_shown(path)}: a page path is relative to its project")
-    if _DECEPTIVE.search(path) or any(unicodedata.category(char) in ("Cc", "Cs") for char in path):
+    if has_hidden_characters(path):
         raise Invalid(f"{_shown(path)}: control characters cannot stand in a page path")
     if not path.casefold().endswith(SUFFIX):
         path += SUFFIX

@@ -26,7 +26,7 @@ class Person:
         self.served = served
         self._capsys = capsys
         self._pool = f"Bearer {served.house.add_token('pool')}"
-        self.lease = base64.urlsafe_b64encode(os.urandom(32)).decode()
+        self.lease = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
 
     def says(self, *words: str, code: int = 0) -> str:
         self._capsys.readouterr()

@@ -286,6 +286,8 @@ def test_the_lease_token_leaves_no_trace(house: House, caplog, capsys):
         ("claim", {"queues": [], "lease": "LEASE", "worker": "w"}, "queues"),
         ("claim", {"queues": ["lint"], "lease": "short", "worker": "w"}, "lease"),
         ("claim", {"queues": ["lint"], "lease": "LEASE", "worker": ""}, "worker"),
+        ("claim", {"queues": ["lint"], "lease": "LEASE", "worker": "w\n"}, "worker"),
+        ("claim", {"queues": ["lint"], "lease": "LEASE", "worker": "a\u202eb"}, "worker"),
         ("claim", {"queues": ["lint"], "lease": "LEASE", "worker": "w", "more": 1}, "more"),
         ("renew", {"job": "nonsense", "lease": "LEASE"}, "id"),
         ("fail", {"job": "JOB", "lease": "LEASE", "error": "because"}, "error"),
