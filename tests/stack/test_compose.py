@@ -60,6 +60,13 @@ def test_every_container_gives_up_what_it_does_not_need(services: dict[str, Any]
         assert service.get("user") in {"10001:10001", "valkey"} or name == "prometheus", name
 
 
+def test_no_container_may_make_processes_without_end(services: dict[str, Any]) -> None:
+    assert {name: service.get("pids_limit") for name, service in services.items()} == dict.fromkeys(
+        services, 512
+    )
+    assert [services[name].get("mem_limit") for name in ("beat", "flower")] == ["512m", "512m"]
+
+
 def test_images_of_others_are_named_by_an_exact_version(services: dict[str, Any]) -> None:
     for name in ("broker", "prometheus"):
         assert re.fullmatch(r"[\w/]+:v?\d+\.\d+\.\d+(-alpine)?", services[name]["image"]), name
