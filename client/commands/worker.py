@@ -23,6 +23,7 @@ _NEEDED = ("celery", "msgspec", "redis", "sqlalchemy")
 #: Queues with kinds that read the data directory.
 _READ_DATA = ("lint", "forget")
 _BAD_SETTING = 78
+_BROKER_SCHEMES = ("redis", "rediss", "valkey", "valkeys", "unix")
 
 
 @click.command(
@@ -98,6 +99,7 @@ def command(
             raise click.UsageError(
                 f"a worker needs {option} (or {variable}); docs/operations.md says how to get it"
             )
+    _check_broker(settings.broker_url)
     unknown = [queue for queue in wanted if queue not in QUEUES]
     if unknown or not wanted:
         raise click.UsageError(f"there is no queue {', '.join(unknown)!r}; there are: {', '.join(QUEUES)}")
@@ -121,6 +123,16 @@ def command(
     environ = {**os.environ, **settings.environment(), "PYTHONDONTWRITEBYTECODE": "1"}
     sys.stdout.flush()
     os.execve(sys.executable, argv, environ)  # noqa: S606 — no shell wanted
+
+
+def _check_broker(url: str) -> None:
+    # Before anything starts: the libraries say it late and in a stack trace. The address may hold a password: not quoted.
+    scheme, separator, _ = url.partition("://")
+    if not separator or scheme.lower() not in _BROKER_SCHEMES:
+        _refuse(
+            f"--broker (or MEMORYD_BROKER_URL) must begin with one of {', '.join(f'{name}://' for name in _BROKER_SCHEMES)}",
+            _BAD_SETTING,
+        )
 
 
 def _say_what_to_know(settings: config.Settings) -> None:

@@ -285,6 +285,8 @@ def test_a_wrong_token_ends_the_worker_with_a_reason(outside: Outside, tmp_path:
         (["--slots", "99"], 2, "99"),
         (["--url", ""], 2, "--url"),
         (["--token-file", "/nowhere/token"], 78, "/nowhere/token"),
+        (["--broker", "gopher://127.0.0.1:1"], 78, "--broker"),
+        (["--broker", "127.0.0.1:6379"], 78, "redis://"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(tmp_path: Path, more: list[str], code: int, said: str):
