@@ -11,7 +11,7 @@ from memory_core import limits
 from memory_core.clock import Clock, rfc3339
 from memory_core.domain import budget as rules
 from memory_core.domain.budget import MICROS, Budget, Cap, Spent, Stop
-from memory_core.models.settings import ModelSettings
+from memory_core.models.settings import ModelSettings, open_key_files
 from memory_core.store import model_budget, model_calls, model_usage, projects
 from memory_core.store.database import Database, Snapshot
 from memory_core.store.model_budget import EVERYWHERE, Pause
@@ -22,14 +22,18 @@ from web.shapes import time_text
 def short(reading: Snapshot, models: ModelSettings, now: int) -> dict[str, Any]:
     """`{state, provider, model, embed_provider, embed_model}`, and where they do not go on `reason`, `until`, `message`.
 
+    `warnings`, where there are any: sentences about keys' files that are open to others.
+
     `state` is `off` (no provider is configured here), `on`, `paused` (by a person) or `budget_reached`, which means all; what
     stops one project or kind is in `whole`.
     """
-    named = {
+    named: dict[str, Any] = {
         name: getattr(models, name) or None for name in ("provider", "model", "embed_provider", "embed_model")
     }
     if not (models.provider or models.embed_provider):
         return {"state": "off", **named}
+    if warnings := open_key_files(models):
+        named["warnings"] = warnings
     general = [
         found for found in model_budget.stops(reading, now) if found.scope == EVERYWHERE and not found.kind
     ]

@@ -29,7 +29,7 @@ from memory_core.models.port import (
     never,
 )
 from memory_core.models.schema import Schema
-from memory_core.models.settings import choose, choose_embedder, read_settings
+from memory_core.models.settings import choose, choose_embedder, open_key_files, read_settings
 
 logger = logging.getLogger(__name__)
 
@@ -183,6 +183,8 @@ class Models:
             read = read_settings(self._settings)
             self._language = choose(read, self._clock, self._meter)
             self._embedder = choose_embedder(read, self._clock, self._meter)
+            for sentence in open_key_files(read):
+                logger.warning(sentence, extra={"action": "model_key_open"})
         except Invalid as error:
             raise NoProvider(str(error)) from error
         self._is_read = True

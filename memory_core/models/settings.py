@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import ipaddress
+import shlex
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -127,6 +129,26 @@ def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = Non
         timeout_seconds=read.timeout_seconds,
         prefixes={"document": read.embed_document_prefix, "query": read.embed_query_prefix},
     )
+
+
+def open_key_files(read: ModelSettings) -> list[str]:
+    """Which of the keys' files others than their owner may read: one sentence each. Files that are not here say nothing."""
+    named = {
+        "api_key_file": "" if read.api_key else read.api_key_file,
+        "embed_api_key_file": "" if read.embed_api_key else read.embed_api_key_file,
+    }
+    return [
+        f"[{_SECTION}] {name}: others than its owner may read {file}; run: chmod 600 {shlex.quote(file)}"
+        for name, file in named.items()
+        if file and _is_open(Path(file))
+    ]
+
+
+def _is_open(file: Path) -> bool:
+    try:
+        return bool(file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
+    except OSError:
+        return False
 
 
 def known_providers() -> tuple[list[str], list[str]]:

@@ -120,3 +120,9 @@ def test_models_are_told_as_they_stand_where_the_server_tells():
     assert found.detail == "budget reached; p m; the day's tokens are used; until 2026-01-03T00:00:00"
     with pytest.raises(StopIteration):
         looked("models", {})
+
+
+def test_a_warning_about_models_is_told():
+    models = {"state": "on", "provider": "p", "model": "m", "warnings": ["close the file"]}
+
+    assert looked("models", {"models": models}).detail == "on; p m; warning: close the file"

@@ -16,6 +16,7 @@ from memory_core.models.settings import (
     choose,
     choose_embedder,
     known_providers,
+    open_key_files,
     read_settings,
 )
 
@@ -200,3 +201,18 @@ def test_a_key_shows_in_no_text_of_the_settings():
 
     assert KEY not in repr(settings)
     assert KEY not in repr(choose(settings, FakeClock()))
+
+
+@pytest.mark.parametrize(("mode", "is_open"), [(0o600, False), (0o400, False), (0o640, True), (0o604, True)])
+def test_a_key_s_file_that_others_may_read_is_told_of(tmp_path: Path, mode: int, is_open: bool):
+    file = tmp_path / "a key"
+    file.write_text(KEY)
+    file.chmod(mode)
+
+    told = open_key_files(ModelSettings(provider="openai", api_key_file=str(file)))
+
+    assert [f"chmod 600 '{file}'" in sentence for sentence in told] == [True] * is_open
+    assert KEY not in str(told)
+    # It is not read, or not here.
+    assert open_key_files(ModelSettings(api_key=KEY, api_key_file=str(file))) == []
+    assert open_key_files(ModelSettings(embed_api_key_file=str(tmp_path / "nothing"))) == []

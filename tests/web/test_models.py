@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import uuid
 from collections.abc import Callable, Iterator
@@ -322,3 +323,18 @@ def test_a_call_s_id_with_another_model_is_a_conflict(house: House) -> None:
 
     assert (again.status_code, again.get_json()["granted"]) == (200, True)
     assert (other.status_code, other.get_json()["code"]) == (409, "conflict")
+
+
+def test_a_key_s_file_that_is_open_to_others_is_told_by_the_state(
+    house_factory: Callable[..., House], tmp_path: Any
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(os.urandom(12).hex())
+    key.chmod(0o644)
+    (tmp_path / "config.toml").write_text(f'{CONFIGURED}api_key_file = "{key}"\n')
+    house = house_factory(config_file=str(tmp_path / "config.toml"))
+
+    (warning,) = house.get("/api/v1/models").get_json()["warnings"]
+    assert f"chmod 600 {key}" in warning
+    key.chmod(0o600)
+    assert "warnings" not in house.get("/api/v1/models").get_json()
