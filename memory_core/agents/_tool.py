@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, cast
 
-from memory_core.agents._payload import Payload, clean, opened, optional_text, text_of
-from memory_core.domain.event import Outcome, ToolCall
+from memory_core.agents._payload import Payload, clean, first_line, opened, optional_text, text_field, text_of
+from memory_core.domain.event import EventKind, Outcome, Speaker, ToolCall
 from memory_core.domain.tool_input import family_of, is_patch, named_paths
 from memory_core.limits import TOOL_PATHS_MAX
 
@@ -77,6 +77,24 @@ def headline(call: ToolCall) -> str:
     what = call.command or ", ".join(call.paths[:3])
     line = next((line.strip() for line in what.splitlines() if line.strip()), "")
     return f"{call.name}: {line}" if line else call.name
+
+
+def title_of(fields: Payload, kind: EventKind, tool: ToolCall | None, body: str) -> str:
+    """What an event is listed under. Not cut here: secrets are redacted before anything is shortened."""
+    if tool is not None:
+        return headline(tool)
+    if kind is EventKind.SESSION_START:
+        return text_field(fields, "model") or "session start"
+    return first_line(body) or ("" if kind is EventKind.OTHER else kind.value.replace("-", " "))
+
+
+def speaker_of(kind: EventKind, tool: ToolCall | None, *, is_agent: bool) -> Speaker:
+    """Who speaks in an event; `is_agent`: the client's name of the event says that the agent does."""
+    if kind is EventKind.USER_PROMPT:
+        return Speaker.USER
+    if is_agent:
+        return Speaker.AGENT
+    return Speaker.TOOL if tool is not None else Speaker.SYSTEM
 
 
 def _of_flag(ok: bool) -> Outcome:

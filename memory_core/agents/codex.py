@@ -12,7 +12,6 @@ from memory_core.agents._payload import (
     cwd_of,
     event_name,
     extension,
-    first_line,
     folded,
     occurred_at,
     optional_text,
@@ -20,8 +19,8 @@ from memory_core.agents._payload import (
     session_key,
     text_field,
 )
-from memory_core.agents._tool import call_id, headline, tool_call
-from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
+from memory_core.agents._tool import call_id, speaker_of, title_of, tool_call
+from memory_core.domain.event import EventKind, HookEvent, Outcome, ToolCall
 
 _KINDS = {
     folded(name): kind
@@ -59,10 +58,10 @@ def read(payload: Mapping[str, Any], query: Mapping[str, str]) -> HookEvent:
         source_event=source_event or "other",
         kind=kind,
         session_key=session_key(fields, query),
-        speaker=_speaker(name, kind, tool),
+        speaker=speaker_of(kind, tool, is_agent=name in _AGENT_SPEAKS),
         cwd=cwd_of(fields, query),
         occurred_at=occurred_at(fields, query),
-        title=_title(fields, kind, tool, body) or name or "other",
+        title=title_of(fields, kind, tool, body) or name or "other",
         body=body,
         tool=tool,
         model=optional_text(fields, "model"),
@@ -102,23 +101,6 @@ def _body(fields: Payload, name: str) -> str:
     return (
         text_field(fields, "message") if _KINDS.get(name, EventKind.OTHER) is EventKind.NOTIFICATION else ""
     )
-
-
-def _title(fields: Payload, kind: EventKind, tool: ToolCall | None, body: str) -> str:
-    """Not cut here: secrets are redacted before anything is shortened."""
-    if tool is not None:
-        return headline(tool)
-    if kind is EventKind.SESSION_START:
-        return text_field(fields, "model") or "session start"
-    return first_line(body) or ("" if kind is EventKind.OTHER else kind.value.replace("-", " "))
-
-
-def _speaker(name: str, kind: EventKind, tool: ToolCall | None) -> Speaker:
-    if kind is EventKind.USER_PROMPT:
-        return Speaker.USER
-    if name in _AGENT_SPEAKS:
-        return Speaker.AGENT
-    return Speaker.TOOL if tool is not None else Speaker.SYSTEM
 
 
 CODEX = agents.add("codex")(

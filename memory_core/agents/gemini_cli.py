@@ -13,7 +13,6 @@ from memory_core.agents._payload import (
     cwd_of,
     event_name,
     extension,
-    first_line,
     folded,
     occurred_at,
     optional_text,
@@ -22,8 +21,8 @@ from memory_core.agents._payload import (
     text_field,
     text_of,
 )
-from memory_core.agents._tool import headline, is_own_tool, tool_call
-from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall, changed
+from memory_core.agents._tool import is_own_tool, speaker_of, title_of, tool_call
+from memory_core.domain.event import EventKind, HookEvent, Outcome, ToolCall, changed
 
 _KINDS = {
     folded(name): kind
@@ -60,10 +59,10 @@ def read(payload: Mapping[str, Any], query: Mapping[str, str]) -> HookEvent:
         source_event=source_event or "other",
         kind=kind,
         session_key=session_key(fields, query),
-        speaker=_speaker(kind),
+        speaker=speaker_of(kind, tool, is_agent=kind is EventKind.STOP),
         cwd=cwd_of(fields, query),
         occurred_at=occurred_at(fields, query),
-        title=_title(fields, kind, tool, body) or name or "other",
+        title=title_of(fields, kind, tool, body) or name or "other",
         body=body,
         tool=tool,
         model=optional_text(fields, "model"),
@@ -106,23 +105,6 @@ def _body(fields: Payload, kind: EventKind) -> str:
     if kind is EventKind.STOP:
         return text_field(fields, "prompt_response")
     return text_field(fields, "message") if kind is EventKind.NOTIFICATION else ""
-
-
-def _title(fields: Payload, kind: EventKind, tool: ToolCall | None, body: str) -> str:
-    """Not cut here: secrets are redacted before anything is shortened."""
-    if tool is not None:
-        return headline(tool)
-    if kind is EventKind.SESSION_START:
-        return text_field(fields, "model") or "session start"
-    return first_line(body) or ("" if kind is EventKind.OTHER else kind.value.replace("-", " "))
-
-
-def _speaker(kind: EventKind) -> Speaker:
-    if kind is EventKind.USER_PROMPT:
-        return Speaker.USER
-    if kind is EventKind.STOP:
-        return Speaker.AGENT
-    return Speaker.TOOL if kind in (EventKind.PRE_TOOL_USE, EventKind.POST_TOOL_USE) else Speaker.SYSTEM
 
 
 GEMINI_CLI = agents.add("gemini-cli")(
