@@ -24,9 +24,10 @@ from memory_core import config, limits
 from memory_core.clock import SystemClock
 from memory_core.config import Settings
 from memory_core.errors import Unavailable
-from workers import logs
+from workers import exit_codes, logs
 from workers.celery_app import make_app
 from workers.heartbeat import Heartbeat, heartbeat_file
+from workers.supervisor.ports import sentence
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,11 @@ class Page(Flower):
         return done
 
     def serve(self) -> None:
-        """Until SIGTERM or SIGINT."""
-        self.start_http_server()
+        """Until SIGTERM or SIGINT. Raises `Unavailable` where its port cannot be had."""
+        try:
+            self.start_http_server()
+        except OSError as error:
+            raise Unavailable(sentence(options.address, options.port, error)) from error
         loop = asyncio.get_event_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self.stop)
@@ -65,7 +69,11 @@ class Page(Flower):
 
 
 def main() -> int:
-    settings = config.load()
+    with exit_codes.said_in_a_line():
+        return _serve(config.load())
+
+
+def _serve(settings: Settings) -> int:
     logs.configure(settings, "flower")
     # Who was refused is no news; without this it would go to the terminal.
     logging.getLogger("tornado.access").setLevel(logging.CRITICAL)

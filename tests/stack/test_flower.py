@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from memory_core.config import Settings
 from tests.stack.asking import ask, tasks
 from tests.stack.conftest import ROOT, RunningTree, TreeStart, free_ports, wait_until
 from workers import exit_codes, heartbeat
@@ -24,6 +26,7 @@ def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_chan
     (port,) = free_ports(1)
     tree = start_tree("client", "up", "--flower", "--flower-port", str(port))
     url = str(tree.wait_ready(60)["flower_url"])
+    _wait_for_flower(tree)
     assert url == f"http://127.0.0.1:{port}"
     password = tree.settings.flower_auth_file.read_text().strip()
     assert tree.settings.flower_auth_file.stat().st_mode & 0o777 == 0o600
@@ -37,13 +40,36 @@ def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_chan
     assert sent[0] == 403
     assert ask(f"{url}/api/worker/shutdown/writer", password, data=b"")[0] == 403
 
+    # What happened before it listened it never hears.
+    wait_until(lambda: any(task["name"] == "pool.look" for task in tasks(url, password)), 60)
     assert tree.prompt("shown in flower") == 200
     wait_until(lambda: _applied(url, password) > 0, 20)
-    wait_until(lambda: any(task["name"] == "pool.look" for task in tasks(url, password)), 20)
     tree.process.send_signal(signal.SIGTERM)
     assert tree.process.wait(40) == exit_codes.OK
     assert tree.everybody() == set()
     assert not (tree.settings.log_dir / "flower.log").read_text().count("Inspect method")
+
+
+def _wait_for_flower(tree: RunningTree) -> None:
+    """The tree is ready without it."""
+    wait_until(lambda: any(record["child"] == "flower" for record in tree.logged("child_ready")), 60)
+
+
+def test_flower_without_its_port_says_which_and_why_in_a_line(settings: Settings) -> None:
+    settings.install_file.write_text("ab" * 16)
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        port = holder.getsockname()[1]
+        environ = {**os.environ, **settings.environment(), "MEMORYD_FLOWER_PORT": str(port)}
+        environ["MEMORYD_BROKER_URL"] = "redis://127.0.0.1:1/0"
+        argv = [sys.executable, "-m", "workers.flower"]
+        run = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=40)
+
+    assert run.returncode == exit_codes.UNAVAILABLE
+    assert run.stderr.startswith(f"memoryd: port {port} on 127.0.0.1 cannot be had")
+    assert "EADDRINUSE" in run.stderr
+    assert run.stderr.count("\n") == 1
 
 
 def _applied(url: str, password: str) -> int:
@@ -57,6 +83,7 @@ def test_a_flower_that_was_killed_or_lost_its_broker_hears_again(start_tree: Tre
     (port,) = free_ports(1)
     tree = start_tree("workers.supervisor", environ={"MEMORYD_FLOWER": "1", "MEMORYD_FLOWER_PORT": str(port)})
     tree.wait_ready(60)
+    _wait_for_flower(tree)
 
     before = tree.pids["flower"]
     os.kill(before, signal.SIGKILL)

@@ -7,7 +7,6 @@ import json
 import logging
 import os
 import shlex
-import socket
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +20,7 @@ from memory_core.errors import CoreError, Invalid, Unavailable
 from workers import broker, data_dir, exit_codes, logs
 from workers.supervisor.child import Child
 from workers.supervisor.lock import Roster, TreeLock, end_leftovers
+from workers.supervisor.ports import require_free
 from workers.supervisor.spec import ChildSpec
 from workers.supervisor.table import some_of, table
 from workers.supervisor.tree import Tree
@@ -80,7 +80,7 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     end_leftovers(roster.read(), settings.data_dir, clock)
     for spec in specs:
         for host, port in spec.listens:
-            _require_free(host, port)
+            require_free(host, port, clock, _say)
     if endpoint is not None:
         broker.lay_out(settings, endpoint)
     elif settings.broker_url and any(spec.access == "owns" for spec in specs):
@@ -173,18 +173,6 @@ def _reach(settings: Settings) -> str:
         if value != default
     ]
     return f"export {' '.join(told)}; " if told else ""
-
-
-def _require_free(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind((host, port))
-        except OSError as error:
-            raise Unavailable(
-                f"port {port} on {host} cannot be had ({error.strerror}); choose another one with --port, --probe-port or --flower-port"
-            ) from error
 
 
 def _check_broker(environ: Mapping[str, str]) -> None:
