@@ -141,6 +141,14 @@ def test_a_child_that_always_dies_is_started_ever_more_seldom(start_tree: TreeSt
     assert pauses[:4] == [0.0, 0.2, 1.0, 2.0]
 
 
+def test_readiness_does_not_wait_for_an_optional_child(start_tree: TreeStart) -> None:
+    tree = start_tree(environ={"MODES": "beat=crashes", "OPTIONAL": "beat"})
+
+    tree.wait_ready()
+
+    assert "beat" not in {record["child"] for record in tree.logged("child_ready")}
+
+
 def test_a_child_that_refuses_takes_the_tree_down(start_tree: TreeStart) -> None:
     tree = start_tree(environ={"MODES": "writer=refuses"})
 

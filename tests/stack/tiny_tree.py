@@ -30,6 +30,7 @@ def tiny(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) -> 
                 name=name,
                 argv=("-m", "tests.stack.tiny_child", name, modes.get(name, "")),
                 probe=by_heartbeat(settings.run_dir, name),
+                is_optional=name in os.environ.get("OPTIONAL", "").split(","),
                 listens=listens if name == "web" else (),
                 depends_on=needs,
                 hang_seconds=1.0,

@@ -39,6 +39,8 @@ class ChildSpec:
     argv: tuple[str, ...]
     probe: Probe
     access: Access = "opens"
+    #: Nobody waits for it: the tree is ready without it.
+    is_optional: bool = False
     #: It may keep its own files outside of the data directory (`state_dir`): no other process looks for them there.
     may_live_apart: bool = False
     #: Addresses that it listens on; they must be free before anything is started.

@@ -81,6 +81,7 @@ def _flower(settings: Settings, needs_broker: tuple[str, ...]) -> ChildSpec:
         argv=("-m", "workers.flower"),
         probe=by_heartbeat(settings.run_dir, "flower"),
         access="none",
+        is_optional=True,
         may_live_apart=True,
         listens=((settings.flower_host, settings.effective_flower_port),),
         # It beats when it hears an event; where nobody works there is nothing to hear.
@@ -91,7 +92,8 @@ def _flower(settings: Settings, needs_broker: tuple[str, ...]) -> ChildSpec:
 
 
 def some_of(rows: Sequence[ChildSpec], only: Sequence[str]) -> list[ChildSpec]:
-    """The rows with these names, in the table's order; what they depend on beyond them is others' affair.
+    """The rows with these names, in the table's order; what they depend on beyond them is others' affair, and what is
+    named is not optional.
 
     No names: all rows. Raises `Invalid` for a name that no row has.
     """
@@ -102,7 +104,7 @@ def some_of(rows: Sequence[ChildSpec], only: Sequence[str]) -> list[ChildSpec]:
         if name not in names:
             raise Invalid(f"there is no process {name!r} to start here; there are: {', '.join(names)}")
     return [
-        replace(row, depends_on=tuple(name for name in row.depends_on if name in only))
+        replace(row, is_optional=False, depends_on=tuple(name for name in row.depends_on if name in only))
         for row in rows
         if row.name in only
     ]

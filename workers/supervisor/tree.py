@@ -63,9 +63,12 @@ class Tree:
         for child in self._children.values():
             self._start_if_due(child)
         _reap_strangers({child.pid for child in self._children.values()})
-        if not self._announced and all(child.is_ready for child in self._children.values()):
+        if not self._announced and self._is_ready():
             self._announced = True
             self._on_ready()
+
+    def _is_ready(self) -> bool:
+        return all(child.is_ready for child in self._children.values() if not child.spec.is_optional)
 
     def _start_if_due(self, child: Child) -> None:
         due = child.start_at is not None and child.start_at <= self._clock.monotonic()
