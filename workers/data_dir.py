@@ -197,16 +197,17 @@ def _has_content(root: Path, expected: tuple[Path, ...]) -> bool:
 
 
 def _make_handout(settings: Settings) -> None:
-    """What processes without the data need. A directory of its own is open to our group: a scraper of metrics, say, runs
-    as somebody else."""
+    """What processes without the data need. A directory of its own is open to our group: a scraper of metrics and Flower
+    run as somebody else, who shall not have the workers' token."""
     directory, is_apart = settings.handout, bool(settings.handout_dir)
     if is_apart:
         _make_root(directory)
         _refuse_others(directory)
         directory.chmod(0o750)
-    _create(settings.metrics_token_file, mint().text + "\n", mode=0o640 if is_apart else 0o600)
+    mode = 0o640 if is_apart else 0o600
+    _create(settings.metrics_token_file, mint().text + "\n", mode=mode)
     _create(settings.local_pool_token_file, mint().text + "\n")
-    _create(settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}\n")
+    _create(settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}\n", mode=mode)
 
 
 def _make_inside(directory: Path) -> None:

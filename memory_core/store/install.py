@@ -224,14 +224,16 @@ def mark(marker: Path, identity: Install) -> None:
     replace_synced(marker, json.dumps(content) + "\n")
 
 
-def replace_synced(path: Path, text: str) -> None:
-    """Replace a small file, 0600: after a power cut it has the old or the new content."""
+def replace_synced(path: Path, text: str, *, mode: int = 0o600) -> None:
+    """Replace a small file: after a power cut it has the old or the new content."""
     aside = path.with_name(f".new-{uuid.uuid4().hex}")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        # Not at the opening: the umask has no say.
+        os.fchmod(descriptor, mode)
         file.write(text)
         file.flush()
-        os.fsync(file.fileno())
+        os.fsync(descriptor)
     aside.replace(path)
     sync_directory(path.parent)
 

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import uuid
@@ -18,7 +19,7 @@ import yaml
 
 from tests.stack import contained
 from tests.stack.asking import ask, tasks
-from tests.stack.compose import Replica, Stack
+from tests.stack.compose import Replica, Stack, user_of
 from tests.stack.conftest import ROOT, wait_until
 from workers import exit_codes
 from workers.celery_app import POOL_QUEUES as POOLS
@@ -79,6 +80,9 @@ def test_what_others_need_lies_in_a_volume_of_its_own_and_the_key_of_the_house_d
 
     assert {"install", "metrics.token", "flower.auth"} <= handed_out
     assert not handed_out & {"token", "install.key", "memory.sqlite"}
+    (flower,), owner = stack.of("flower"), user_of(stack.of("writer")[0].service)
+    assert flower.user != owner
+    assert stat.S_IMODE((stack.volumes["handout"] / "pool.token").stat().st_mode) == 0o600
     for replica in stack.replicas:
         if replica.environ.get("MEMORYD_DATA_DIR", "").endswith("state"):
             state = {path.name for path in Path(replica.environ["MEMORYD_DATA_DIR"]).iterdir()}

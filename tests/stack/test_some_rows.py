@@ -134,13 +134,14 @@ def test_a_guest_looks_whose_directory_it_is(settings: Settings, tmp_path: Path)
         data_dir.require(settings)
 
 
-def test_what_others_need_to_know_lies_apart_where_a_group_may_read_one_token(tmp_path: Path) -> None:
+def test_what_others_need_to_know_lies_apart_where_a_group_may_read_no_worker_s_token(tmp_path: Path) -> None:
     settings = Settings(data_dir=tmp_path / "data", handout_dir=str(tmp_path / "handout"))
     data_dir.prepare(settings)
 
     modes = {entry.name: entry.stat().st_mode & 0o777 for entry in settings.handout.iterdir()}
     assert modes["metrics.token"] == 0o640
-    assert modes["flower.auth"] == 0o600
+    assert modes["flower.auth"] == 0o640
+    assert modes["pool.token"] == 0o600
     assert settings.handout.stat().st_mode & 0o777 == 0o750
     assert settings.install_file.parent == settings.handout
 

@@ -55,7 +55,9 @@ def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None
             if pool_token is not None:
                 install.replace_synced(settings.local_pool_token_file, pool_token + "\n")
             if _known(settings) != identity.text:
-                install.replace_synced(settings.install_file, identity.text + "\n")
+                # Flower runs as somebody else where it runs apart.
+                mode = 0o640 if settings.handout_dir else 0o600
+                install.replace_synced(settings.install_file, identity.text + "\n", mode=mode)
     except BaseException:
         connection.close()
         raise
