@@ -310,3 +310,23 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path, more: list[str], co
 
     assert run.returncode == code, run.stderr
     assert said in run.stderr
+
+
+def test_a_provider_that_nobody_knows_ends_the_worker_before_it_starts(tmp_path: Path):
+    words = ["--url", "http://127.0.0.1:1", "--broker", "redis://127.0.0.1:1", "--token-file", __file__]
+    run = subprocess.run(
+        [sys.executable, "-m", "client", "worker", "--state-dir", str(tmp_path / "s"), *words],
+        env={
+            "PATH": os.environ["PATH"],
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(tmp_path),
+            "MEMORYD_MODELS__PROVIDER": "nobody",
+        },
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+    assert run.returncode == 78, run.stderr
+    assert "[models] provider = 'nobody'" in run.stderr
