@@ -103,7 +103,9 @@ def blueprint(mount: Mount) -> Blueprint:
         environ[CALLER] = current_caller()
         answer = cast("Response", Response.from_app(mount, environ, buffered=True))
         answer.headers["Cache-Control"] = "no-store"
-        if _wants_stream_only(request.headers.get("Accept", "")) and answer.mimetype == _JSON:
+        # A notification is answered with no body at all, and an event without data is no message.
+        is_message = answer.mimetype == _JSON and bool(answer.get_data())
+        if is_message and _wants_stream_only(request.headers.get("Accept", "")):
             return _as_event(answer)
         return answer
 

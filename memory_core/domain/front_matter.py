@@ -106,7 +106,10 @@ def _person(value: object) -> str | None:
 
 
 def expiry_from(value: object) -> int:
-    """UTC microseconds of an RFC 3339 time (no offset: UTC) or of the end of a UTC day `YYYY-MM-DD`."""
+    """UTC microseconds of an RFC 3339 time (no offset: UTC) or of the end of a UTC day `YYYY-MM-DD`.
+
+    Raises `Invalid` for what is neither, or lies outside of the years 1 to 9999 in UTC: it could be written nowhere.
+    """
     try:
         if isinstance(value, datetime):
             moment = value
@@ -117,7 +120,8 @@ def expiry_from(value: object) -> int:
             moment = _end_of(date.fromisoformat(text)) if len(text) == 10 else datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return round((moment - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+        # In whole numbers: as a float, the last day that there is would be rounded to the one after it.
+        return (moment.astimezone(UTC) - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
     except (ValueError, OverflowError):
         raise Invalid(
             f"expires_at is a time like 2031-05-01T12:00:00Z or a day like 2031-05-01; not {str(value)[:40]!r}"

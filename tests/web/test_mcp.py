@@ -239,6 +239,12 @@ def test_a_client_that_takes_streams_only_gets_the_answer_as_one_event(served: S
     assert json.loads(data.removeprefix("data: "))["result"]["tools"]
 
 
+def test_a_notification_is_answered_with_nothing_also_to_such_a_client(served: Served) -> None:
+    note = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    status, text, _ = post(served, note, Accept="text/event-stream")
+    assert (status, text) == (202, b"")
+
+
 @pytest.mark.parametrize("accept", ["", "*/*", "application/json"])
 def test_other_clients_get_json(served: Served, accept: str) -> None:
     assert post(served, rpc("tools/list"), Accept=accept)[2]["content-type"].startswith("application/json")
