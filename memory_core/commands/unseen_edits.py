@@ -6,6 +6,7 @@ the file is looked at here: where it holds bytes that memoryd did not make, the 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from enum import Enum, auto
 from pathlib import Path
@@ -15,6 +16,7 @@ from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
+from memory_core.errors import CoreError
 from memory_core.ids import id_bytes, id_text
 from memory_core.store import pages, projects
 from memory_core.store.database import Database
@@ -22,6 +24,8 @@ from memory_core.store.outbox import ABSENT, promise_for, state_of
 from memory_core.store.transaction import Reading
 from memory_core.wiki.layout import file_of
 from memory_core.wiki.walk import WikiTree
+
+logger = logging.getLogger(__name__)
 
 SUPERSEDED = "superseded"
 
@@ -53,9 +57,21 @@ class UnseenEdits:
         self._clock = clock
 
     def told(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of a page write, with what to do where somebody's edit of its file beat it."""
+        """The answer of a page write, with what to do where somebody's edit of its file beat it. Never raises."""
         if answer.get("version_id") is None or not answer.get("changed"):
             return answer
+        try:
+            return self._looked(answer)
+        except (CoreError, OSError) as error:
+            # The write is committed: an error that is told of this look would say that nothing was kept.
+            logger.warning(
+                "a written page's file could not be looked at: %s",
+                type(error).__name__,
+                extra={"action": "unseen_edit_unknown"},
+            )
+            return answer
+
+    def _looked(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         written = id_bytes(answer["version_id"])
         waited = 0.0
         while True:
