@@ -49,7 +49,8 @@ def test(seconds: int, as_json: bool) -> None:
         why = job["last_error"] or "it was cancelled"
         if state["state"] != "off" and why == Failure.NO_PROVIDER.sentence:
             why = f"{why} for the pool worker: give it the same [models] as the server"
-        fail(ServerError(f"the check {job['state']}: {why}", code="check_failed"), as_json=as_json)
+        error = ServerError(f"the check {job['state']}: {why}", code="check_failed", status=409)
+        fail(error, as_json=as_json)
     found = job["result"]
     emit(found, as_json=as_json, text=lambda: _tell(found))
     if not all(one is None or one["ok"] for one in found.values()):

@@ -9,6 +9,7 @@ import pytest
 from client.commands import llm
 from client.main import main
 from client.server import Server
+from memory_core.domain.job import Failure
 
 STATE: dict[str, Any] = {
     "state": "on",
@@ -142,7 +143,6 @@ def test_usage_names_a_reached_budget_its_end_and_what_waits(
             1,
             "language model cannot be used: install it",
         ),
-        ({"language": None, "embedding": None}, 1, "give it the same [models] as the server"),
     ],
 )
 def test_a_check_says_what_works_and_what_does_not(
@@ -159,6 +159,23 @@ def test_a_check_says_what_works_and_what_does_not(
 
     assert ended == code
     assert said in out
+
+
+def test_a_worker_without_the_servers_models_is_told_apart(
+    answers: dict[str, Any], capsys: pytest.CaptureFixture[str]
+):
+    answers["/api/v1/models/test"] = {"job": "j1"}
+    answers["/api/v1/jobs/j1"] = {
+        "state": "failed",
+        "finished_at": "now",
+        "last_error": Failure.NO_PROVIDER.sentence,
+        "result": None,
+    }
+
+    ended, _, said = told(capsys, "test")
+
+    assert ended == 1
+    assert "give it the same [models] as the server" in said
 
 
 def test_a_check_that_nobody_takes_up_ends_with_where_to_look(

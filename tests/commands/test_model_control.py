@@ -43,9 +43,10 @@ def wake(store: Store) -> int:
 
 
 def test_a_job_handed_back_for_the_budget_waits_for_the_next_day_uncounted(store: Store):
-    allow(store, Budget(day=Cap(tokens=50)))
+    allow(store, Budget(day=Cap(tokens=60)))
     worker = working(store)
-    worker.reserve(100)
+    worker.settle(worker.reserve(60)["call"], used=(50, 10))
+    assert worker.reserve(20)["reason"] == "tokens_per_day"
 
     worker.release(Reason.BUDGET)
 
@@ -72,10 +73,11 @@ def test_a_raised_cap_frees_who_waits_at_once(store: Store):
 
 
 def test_the_same_budget_at_the_next_start_changes_nothing(store: Store):
-    budget = Budget(day=Cap(tokens=50))
+    budget = Budget(day=Cap(tokens=60))
     allow(store, budget)
     worker = working(store)
-    worker.reserve(100)
+    worker.settle(worker.reserve(60)["call"], used=(50, 10))
+    worker.reserve(20)
     worker.release(Reason.BUDGET)
 
     with store.transaction() as tx:
