@@ -336,7 +336,9 @@ class Stack:
         return found
 
     def kill(self) -> None:
-        for pid in self.everybody():
+        # The broker writes its title over its environment, so that the mark is not found there.
+        first = {pid for replica in self.replicas if replica.runs and (pid := replica.pid) is not None}
+        for pid in first | self.everybody():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
