@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 
 class CoreError(Exception):
     """Something went wrong."""
@@ -9,8 +12,10 @@ class CoreError(Exception):
     #: A stable machine name, sent to clients beside the sentence.
     code = "internal"
 
-    def __init__(self, message: str | None = None) -> None:
+    def __init__(self, message: str | None = None, *, detail: Mapping[str, Any] | None = None) -> None:
         super().__init__(message or (self.__doc__ or "").strip().splitlines()[0])
+        #: JSON that a program needs to go on, sent beside the sentence; no text of anybody's.
+        self.detail: Mapping[str, Any] = detail or {}
 
 
 class Invalid(CoreError):
@@ -39,6 +44,58 @@ class StaleLease(Conflict):
     """The job is no longer that of this claim: stop, and forget the result."""
 
     code = "stale_lease"
+
+
+class SessionBusy(Conflict):
+    """Somebody else works on this session; `lease_until` says how long at most."""
+
+    code = "session_busy"
+
+
+class StaleSessionLease(StaleLease):
+    """The session is no longer held by this lease: claim it again, and replay before you go on."""
+
+
+class ReplayRequired(Conflict):
+    """This lease has not replayed the session yet: read `replay`, then say `replayed`."""
+
+    code = "replay_required"
+
+
+class StaleReplay(Conflict):
+    """The session has gone on since it was replayed: replay it again."""
+
+    code = "stale_replay"
+
+
+class WorkspaceMismatch(Conflict):
+    """This is not the directory that the session works in: host, device and inode must be the same."""
+
+    code = "workspace_mismatch"
+
+
+class SnapshotMismatch(Conflict):
+    """The session was begun with another configuration or authority; it goes on with that one only."""
+
+    code = "snapshot_mismatch"
+
+
+class UncertainCalls(Conflict):
+    """Tool calls were started and nobody knows whether they had their effect; say that you accept that."""
+
+    code = "uncertain_calls"
+
+
+class ReplayTooLarge(CoreError):
+    """What is to be replayed is more than one answer holds; compact more of the session."""
+
+    code = "replay_too_large"
+
+
+class Corrupt(CoreError):
+    """What is stored breaks its own rules: it was changed from outside, or by a fault of ours."""
+
+    code = "corrupt"
 
 
 class Forbidden(CoreError):

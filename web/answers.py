@@ -22,6 +22,8 @@ STATUS: tuple[tuple[type[CoreError], int], ...] = (
     (errors.Forbidden, 403),
     (errors.NotFound, 404),
     (errors.Conflict, 409),
+    (errors.Corrupt, 409),
+    (errors.ReplayTooLarge, 413),
     (errors.Unavailable, 503),
     (errors.OutcomeUnknown, 504),
     (errors.StorageStopped, 503),
@@ -73,11 +75,11 @@ def error_answer(error: CoreError) -> Response:
     message = (
         str(error) if status < 500 or status in (503, 504) else "an error that nobody expected; see the log"
     )
-    body: dict[str, Any] = {"error": message, "code": error.code}
+    body: dict[str, Any] = {**error.detail, "error": message, "code": error.code}
     if status == 504:
         body["outcome"] = "unknown"
     if isinstance(error, StaleLease):
-        body["advice"] = "Stop, and forget the result: somebody else has this job, or it has ended."
+        body["advice"] = "Stop, and forget the result: somebody else has this now, or it has ended."
     elif isinstance(error, ReusedId):
         body["advice"] = "Nothing was kept: this id was used with another body. Use a new id for a new event."
     elif status in _ADVICE:

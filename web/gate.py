@@ -14,7 +14,22 @@ from memory_core.clock import MICROSECONDS, Clock
 from memory_core.commands import encode, kind_of
 from memory_core.domain import recalled
 from memory_core.domain.command import Envelope
-from memory_core.errors import Conflict, CoreError, Forbidden, Invalid, NotFound, ReusedId, StaleLease
+from memory_core.errors import (
+    Conflict,
+    CoreError,
+    Corrupt,
+    Forbidden,
+    Invalid,
+    NotFound,
+    ReplayRequired,
+    ReusedId,
+    SessionBusy,
+    SnapshotMismatch,
+    StaleLease,
+    StaleReplay,
+    UncertainCalls,
+    WorkspaceMismatch,
+)
 from memory_core.ids import IdSource, id_text
 from memory_core.store import command_ids
 from memory_core.store.database import Database
@@ -26,7 +41,21 @@ from workers.queue.admission import Admission
 from workers.queue.replies import Waiter
 
 _ERRORS: dict[str, type[CoreError]] = {
-    kind.code: kind for kind in (Invalid, NotFound, Conflict, Forbidden, StaleLease)
+    kind.code: kind
+    for kind in (
+        Invalid,
+        NotFound,
+        Conflict,
+        Forbidden,
+        StaleLease,
+        SessionBusy,
+        ReplayRequired,
+        StaleReplay,
+        WorkspaceMismatch,
+        SnapshotMismatch,
+        UncertainCalls,
+        Corrupt,
+    )
 }
 
 
@@ -281,7 +310,8 @@ def error_of(outcome: Outcome) -> CoreError:
     """The error that a refusal stands for."""
     if outcome is REUSED:
         return ReusedId()
-    return _ERRORS.get(outcome.code, Conflict)(outcome.reason)
+    told = outcome.result.get("detail") if isinstance(outcome.result, dict) else None
+    return _ERRORS.get(outcome.code, Conflict)(outcome.reason, detail=told)
 
 
 def _unfenced(value: Any) -> Any:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from memory_core.errors import CoreError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +38,15 @@ class Envelope:
 class Refusal:
     """A command's domain says no. Decided before its first write; it takes no effect.
 
-    `code` is one of the error tree's (`invalid`, `not_found`, `conflict`, `forbidden`).
+    `code` is one of the error tree's (`invalid`, `not_found`, `conflict`, `forbidden`, …).
     """
 
     code: str
     message: str
+    #: JSON that a program needs to go on; `CoreError.detail`.
+    detail: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @classmethod
+    def of(cls, error: CoreError) -> Refusal:
+        """The refusal that `error` stands for."""
+        return cls(code=error.code, message=str(error), detail=error.detail)

@@ -58,7 +58,10 @@ def _apply(tx: Transaction, envelope: Envelope) -> Fate:
         return Fate.COMMITTED
     if tx.wrote:
         raise StorageFailed(f"{envelope.name} wrote before it refused: {answer.code}")
-    said = msgspec.json.encode({"code": answer.code, "message": answer.message}).decode()
+    told: dict[str, object] = {"code": answer.code, "message": answer.message}
+    if answer.detail:
+        told["detail"] = answer.detail
+    said = msgspec.json.encode(told).decode()
     command_ids.record(tx, envelope, command_ids.REFUSED, said if envelope.wants_reply else None)
     return Fate.REFUSED
 
