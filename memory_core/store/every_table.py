@@ -4,6 +4,21 @@ from __future__ import annotations
 
 from memory_core.store.tables import metadata
 from memory_core.store.tables_access import page_access
+from memory_core.store.tables_durable import (
+    active_turn_assets,
+    active_turns,
+    assets,
+    compactions,
+    distillation_results,
+    distillations,
+    durable_sessions,
+    session_assets,
+    session_events,
+    session_snapshots,
+    tool_batch_assets,
+    tool_batches,
+    tool_invocations,
+)
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
 from memory_core.store.tables_models import (
@@ -19,6 +34,13 @@ from memory_core.store.tables_wiki import wiki_files, wiki_tasks
 #: Tables that lie beside `tables.py`; naming them here puts them into `metadata`.
 FURTHER = (
     page_access,
+    active_turn_assets,
+    active_turns,
+    assets,
+    compactions,
+    distillation_results,
+    distillations,
+    durable_sessions,
     git_batches,
     git_changes,
     job_counts,
@@ -32,6 +54,12 @@ FURTHER = (
     model_usage,
     rendered_files,
     schedule_slots,
+    session_assets,
+    session_events,
+    session_snapshots,
+    tool_batch_assets,
+    tool_batches,
+    tool_invocations,
     wiki_files,
     wiki_tasks,
 )
