@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import Any
 
 import memory_core.agents as agents_package
@@ -18,7 +18,7 @@ from memory_core.errors import Invalid
 from memory_core.registry import discover
 from web.auth import Caller
 from web.gate import Gate
-from web.identity import body_hash, canonical, of_client_key, of_event
+from web.identity import CommandId, body_hash, canonical, of_client_key, of_event
 
 
 def _texts_of(kind: type[Any], *, but: tuple[str, ...]) -> tuple[str, ...]:
@@ -39,28 +39,52 @@ def load_clients() -> None:
     discover(agents_package)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Delivery:
+    """One hook delivery as its client's adapter read it, not yet redacted."""
+
+    #: The payload in the one spelling that its hash is of.
+    received: bytes
+    event: HookEvent
+    command_id: CommandId
+    query: Mapping[str, str]
+
+
 def envelope_of(
     gate: Gate, payload: Any, query: Mapping[str, str], caller: Caller, *, wants_reply: bool
 ) -> Envelope:
     """The command that one delivery asks for. Raises `Invalid`, saying what to change."""
+    delivery = delivery_of(gate, payload, query)
+    return wrapped(gate, delivery, redacted(delivery.event, gate), caller, wants_reply=wants_reply)
+
+
+def delivery_of(gate: Gate, payload: Any, query: Mapping[str, str]) -> Delivery:
+    """The first of three steps: reading. Raises `Invalid`."""
     if not isinstance(payload, dict):
         raise Invalid("a hook's body is one JSON object, as its client sends it")
     received = canonical(payload)
     event = extended(client_of(query).read(payload, query), payload, query)
     key = query.get("ingest_key")
     command_id = of_client_key(key) if key else of_event(event, received, gate.ids)
-    told = told_of(gate, query)
+    return Delivery(received=received, event=event, command_id=command_id, query=query)
+
+
+def wrapped(
+    gate: Gate, delivery: Delivery, event: HookEvent, caller: Caller, *, wants_reply: bool
+) -> Envelope:
+    """The last step: the command of a delivery whose `event` is redacted, the second step."""
+    told = told_of(gate, delivery.query)
     command = RecordObservation(
-        event=capped(redacted(event, gate)),
+        event=capped(event),
         source=f"{event.client}/{told.pop('source') or 'direct'}",
         project_strategy=told.pop("project_strategy") or "basename",
         **told,
     )
     return gate.envelope(
         command,
-        command_id,
+        delivery.command_id,
         caller,
-        received_hash=body_hash(gate.hash_key, received),
+        received_hash=body_hash(gate.hash_key, delivery.received),
         wants_reply=wants_reply,
     )
 

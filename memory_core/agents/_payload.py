@@ -74,7 +74,7 @@ def optional_text(payload: Payload, *names: str) -> str | None:
     """The first of these fields that is a non-empty string (no object, no list)."""
     for name in names:
         value = payload.get(name)
-        if isinstance(value, str) and value.strip():
+        if value is not None and isinstance(value, str) and value.strip():
             return _storable(value)
     return None
 

@@ -115,7 +115,9 @@ def named_paths(tool_name: str, arguments: Mapping[str, Any]) -> list[str]:
 
 def _path_values(arguments: Mapping[str, Any]) -> Iterator[str]:
     for name in _PATH_FIELDS:
-        value = arguments.get(name)
+        if name not in arguments:
+            continue
+        value = arguments[name]
         values = cast("list[Any]", value) if isinstance(value, list) else [value]
         yield from (item for item in values if isinstance(item, str) and item)
     for name in _NESTED_FIELDS:

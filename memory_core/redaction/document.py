@@ -115,6 +115,8 @@ class _Strings:
         raise _Unsettled
 
     def texts(self) -> list[str]:
+        if not self._changed:
+            return self._originals
         return [
             self._parts[i].decode("utf-8", "replace") if i in self._changed else text
             for i, text in enumerate(self._originals)
@@ -180,7 +182,10 @@ def _collect(value: Any, strings: _Strings, name: str, depth: int) -> None:
         if depth > limits.JSON_DEPTH_MAX:
             raise RecursionError
         for item in _untyped(value):
-            _collect(item, strings, name, depth + 1)
+            if isinstance(item, str):
+                strings.add(item, b"\n", name)
+            else:
+                _collect(item, strings, name, depth + 1)
 
 
 def _untyped(value: Any) -> Any:
@@ -211,7 +216,7 @@ def _rebuild(value: Any, texts: Iterator[str]) -> Any:
                 rebuilt[new_key] = _rebuild(item, texts)
         return rebuilt
     if isinstance(value, _LISTS):
-        return [_rebuild(item, texts) for item in _untyped(value)]
+        return [next(texts) if isinstance(item, str) else _rebuild(item, texts) for item in _untyped(value)]
     return value
 
 
