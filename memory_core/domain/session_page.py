@@ -15,6 +15,7 @@ from memory_core.domain.capture import cut_chars, first_line
 from memory_core.domain.event import EventKind, Outcome
 from memory_core.domain.handoff import Draft, capped
 from memory_core.domain.recalled import escape
+from memory_core.domain.tool_input import changes_files
 from memory_core.ids import id_text
 
 _SLUG_MAX_CHARS = 48
@@ -23,8 +24,6 @@ _FAILURES_SHOWN = 5
 _HANDOFF_PROMPT_MAX_CHARS = 900
 _HANDOFF_ANSWER_MAX_CHARS = 1_000
 _UNTITLED = "session"
-#: Words in the names of file tools that change what they are given.
-_CHANGES = re.compile("write|edit|patch|create|delete|rename|move|replace", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +136,7 @@ def files_touched(observed: Sequence[Observed]) -> tuple[str, ...]:
         if (
             each.kind is EventKind.POST_TOOL_USE
             and each.tool_family == "file"
-            and _CHANGES.search(each.tool or "")
+            and changes_files(each.tool or "")
         ):
             found.update(dict.fromkeys(each.paths))
     return tuple(found)[: limits.HANDOFF_ITEMS_MAX]

@@ -87,6 +87,8 @@ _PATH_FIELDS = (
     "files",
 )
 _NESTED_FIELDS = ("edits", "replacements")
+#: Words in the names of file tools that change what they are given.
+_CHANGES = re.compile("write|edit|patch|create|delete|rename|move|replace", re.IGNORECASE)
 
 
 def family_of(tool_name: str) -> str:
@@ -96,6 +98,11 @@ def family_of(tool_name: str) -> str:
         if name in names:
             return family
     return "unknown"
+
+
+def changes_files(tool_name: str) -> bool:
+    """Whether a file tool changes the files that it names."""
+    return _CHANGES.search(tool_name) is not None
 
 
 def is_patch(tool_name: str) -> bool:

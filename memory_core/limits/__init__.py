@@ -10,6 +10,7 @@ from memory_core.limits.budget import *
 from memory_core.limits.capture import *
 from memory_core.limits.client import *
 from memory_core.limits.durable import *
+from memory_core.limits.compaction import *
 from memory_core.limits.jobs import *
 from memory_core.limits.models import *
 from memory_core.limits.pool import *
