@@ -27,6 +27,9 @@ MODEL_MESSAGES_MAX = 64
 MODEL_OUTPUT_TOKENS = 4_096
 MODEL_OUTPUT_TOKENS_MAX = 65_536
 MODEL_STOP_SEQUENCES_MAX = 4
+#: Tokens that a model takes in all, prompt and answer, where the configuration does not say; and the most it may say.
+MODEL_CONTEXT_TOKENS = 128_000
+MODEL_CONTEXT_TOKENS_MAX = 10_000_000
 #: Bytes of a text that may be one token; gives an upper bound of what a prompt costs before it is sent.
 MODEL_BYTES_PER_TOKEN_MIN = 3
 #: Schemas of structured answers: nesting, properties in all, and how many faults a repair is shown.

@@ -43,6 +43,7 @@ class WiredLanguageModel:
     meter: Meter = field(repr=False)
     max_output_tokens: int
     timeout_seconds: float
+    context_tokens: int = limits.MODEL_CONTEXT_TOKENS
     #: Index of the first form that the provider did not reject. Threads that race for it only learn it twice.
     _form: int = field(default=0, repr=False)
 

@@ -121,6 +121,10 @@ class JobLanguageModel:
     def max_output_tokens(self) -> int:
         return self.inner.max_output_tokens
 
+    @property
+    def context_tokens(self) -> int:
+        return self.inner.context_tokens
+
     def complete(self, request: Request, cancel: Cancel = never) -> Completion:
         return self.inner.complete(request, lambda: self.cancelled() or cancel())
 

@@ -181,6 +181,11 @@ class LanguageModel(Protocol):
         """The most that one answer may have."""
         ...
 
+    @property
+    def context_tokens(self) -> int:
+        """How much it takes in all, prompt and answer: what `[models] context_tokens` says."""
+        ...
+
     def complete(self, request: Request, cancel: Cancel = never) -> Completion:
         """Ask, and wait for the whole answer.
 

@@ -38,6 +38,7 @@ class ModelSettings:
     api_key: str = field(default="", repr=False)
     timeout_seconds: float = limits.MODEL_CALL_SECONDS
     max_output_tokens: int = limits.MODEL_OUTPUT_TOKENS
+    context_tokens: int = limits.MODEL_CONTEXT_TOKENS
     #: Who makes vectors; empty means nobody.
     embed_provider: str = ""
     embed_model: str = ""
@@ -89,6 +90,7 @@ def choose(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> Lan
         meter=meter or NoMeter(),
         max_output_tokens=read.max_output_tokens,
         timeout_seconds=read.timeout_seconds,
+        context_tokens=read.context_tokens,
     )
 
 
@@ -165,10 +167,11 @@ def _check(read: ModelSettings) -> None:
     for name, least, most in (
         ("timeout_seconds", 1, limits.MODEL_CALL_SECONDS_MAX),
         ("max_output_tokens", 1, limits.MODEL_OUTPUT_TOKENS_MAX),
+        ("context_tokens", 1, limits.MODEL_CONTEXT_TOKENS_MAX),
         ("embed_dimensions", 0, limits.EMBED_DIMENSIONS_MAX),
     ):
         if not least <= getattr(read, name) <= most:
-            raise Invalid(f"[{_SECTION}] {name} must lie between {least} and {most:g}")
+            raise Invalid(f"[{_SECTION}] {name} must lie between {least} and {most:.10g}")
 
 
 def _value(name: str, value: Any, wanted: type[Any]) -> Any:

@@ -47,6 +47,7 @@ def test_the_file_says_which(tmp_path: Path):
         api_key_file = "{tmp_path}/key"
         timeout_seconds = 60
         max_output_tokens = 2000
+        context_tokens = 8192
         embed_provider = "openai_compatible"
         embed_model = "nomic-embed-text"
         embed_base_url = "{LOCAL}"
@@ -58,6 +59,7 @@ def test_the_file_says_which(tmp_path: Path):
     model, embedder = choose(found, FakeClock()), choose_embedder(found, FakeClock())
     assert model is not None
     assert (model.name, model.model, model.max_output_tokens) == ("anthropic", "claude-sonnet-5", 2000)
+    assert model.context_tokens == 8_192
     assert embedder is not None
     assert (embedder.name, embedder.model, embedder.dimensions) == (
         "openai_compatible",
@@ -122,6 +124,7 @@ def test_a_key_is_not_given_to_another_provider():
         ("max_output_tokens = 1.5", "max_output_tokens must be of type int"),
         ("max_output_tokens = true", "max_output_tokens must be of type int"),
         ("max_output_tokens = 0", "must lie between 1 and 65536"),
+        ("context_tokens = 0", "must lie between 1 and 10000000"),
         ("timeout_seconds = 10000", "must lie between 1 and 840"),
         ("timeout_seconds = nan", "must lie between 1 and 840"),
         ("embed_dimensions = -1", "must lie between 0 and"),
