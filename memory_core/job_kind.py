@@ -82,6 +82,8 @@ class JobKind:
     compute: Callable[[Any, Tools], Any]
     #: Writer: at most 50 ms; looks whether what the output was made of still holds.
     apply: Callable[[Any, Job, Transaction], Applied]
+    #: Writer, at a claim: until when (UTC microseconds) somebody works with what the job is about, who comes first; None: nobody.
+    busy_until: Callable[[Reading, Job], int | None] | None = None
     #: Unless the configuration says otherwise; empty: only what happens makes such a job.
     schedule: str = ""
     per: Literal["install", "project"] = "install"

@@ -157,7 +157,7 @@ def about(job: Job) -> dict[str, Any]:
 
 def _take(tx: Transaction, body: ClaimJob, queues: list[str]) -> Job | None:
     for queue in queues:
-        for _ in range(limits.JOB_UNKNOWN_PER_CLAIM):
+        for _ in range(limits.JOB_PASSED_OVER_PER_CLAIM):
             job_id = job_claims.next_ready(tx, queue, on_data_host=body.on_data_host, kind=body.kind)
             job = None if job_id is None else jobs.one(tx, job_id)
             if job is None:
@@ -165,10 +165,21 @@ def _take(tx: Transaction, body: ClaimJob, queues: list[str]) -> Job | None:
             if job.kind not in job_kind.kinds:
                 _log_failure(jobs.save(tx, rules.given_up(job, Failure.UNKNOWN_KIND, now=tx.now)))
                 continue
+            busy_until = _busy_until(tx, job)
+            if busy_until is not None:
+                jobs.save(tx, rules.held_back(job, until=busy_until, now=tx.now))
+                continue
             taken = rules.claimed(job, claim_hash=body.claim, worker=body.worker, now=tx.now)
             job_claims.took_turn(tx, taken)
             return jobs.save(tx, taken)
     return None
+
+
+def _busy_until(tx: Transaction, job: Job) -> int | None:
+    """Until when somebody comes first, who works with what the job is about."""
+    kind = job_kind.kinds.get(job.kind)
+    until = None if kind.busy_until is None else kind.busy_until(tx, job)
+    return until if until is not None and until > tx.now else None
 
 
 def _budget_seconds(tx: Transaction, job: Job) -> float | None:

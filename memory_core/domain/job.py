@@ -276,6 +276,15 @@ def released(job: Job, reason: Reason, *, now: int, seconds: float | None = None
     return replace(moved, not_before=now + _microseconds(pause), waits_for=reason.value)
 
 
+def held_back(job: Job, *, until: int, now: int) -> Job:
+    """A pending job that is not given yet, because somebody works with what it is about until then; looked at again sooner, for
+    they may be done before."""
+    if job.state is not State.PENDING:
+        raise Conflict(f"the job is {job.state.value} and waits for nobody")
+    latest = now + _microseconds(Reason.CONTENDED.pause_seconds)
+    return replace(job, not_before=min(until, latest), waits_for=Reason.CONTENDED.value, updated_at=now)
+
+
 def expired(job: Job, *, now: int) -> Job:
     """Its lease is over. A claim that died without a sign of life says nothing about the job, twice."""
     _check_running(job)

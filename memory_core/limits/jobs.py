@@ -28,8 +28,8 @@ JOB_EXPIRED_ROWS = 128
 JOB_START_GRACE_SECONDS = 90.0
 #: A wall clock that moved so far against the monotonic one stops expiry for the time of one lease.
 JOB_CLOCK_STEP_SECONDS = 30.0
-#: Jobs of kinds that this version does not know, which one claim puts aside.
-JOB_UNKNOWN_PER_CLAIM = 16
+#: Jobs that one claim puts aside before it gives up: of kinds that this version does not know, or about what somebody works with.
+JOB_PASSED_OVER_PER_CLAIM = 16
 #: What is prepared for a worker, compressed; what it sends back, as JSON.
 JOB_INPUT_MAX_BYTES = 4 * MIB
 JOB_OUTPUT_MAX_BYTES = 4 * MIB

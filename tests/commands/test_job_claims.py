@@ -157,3 +157,32 @@ def test_a_thousand_jobs_of_five_projects_over_three_workers_starve_none(store: 
     for name in names:
         places = [place for place, other in enumerate(first) if other == name]
         assert max(b - a for a, b in pairwise(places)) <= 5
+
+
+def test_a_job_about_what_somebody_works_with_is_passed_over_and_not_counted(store: Store):
+    until = {"at": store.clock.now_us() + 10_000_000}
+    with registered(kind("test_busy", busy_until=lambda _reading, _job: until["at"])):
+        busy = add_job(store, "a", name="test_busy")
+        other = add_job(store, "b")
+        worker = Worker(store)
+
+        assert worker.take() == other
+        assert worker.take() is None
+        held = job_of(store, busy)
+        assert (held.state, held.claims, held.failures, held.waits_for) == (State.PENDING, 0, 0, "contended")
+        assert held.not_before == until["at"]
+
+        until["at"] = store.clock.now_us()
+        store.clock.advance(11)
+        with store.transaction() as tx:
+            assert job_claims.wake(tx, 128) == 1
+        assert worker.take() == busy
+
+
+def test_a_job_that_waits_long_for_somebody_is_looked_at_again_within_half_a_minute(store: Store):
+    now = store.clock.now_us()
+    with registered(kind("test_busy", busy_until=lambda _reading, _job: now + 3_600_000_000)):
+        busy = add_job(store, name="test_busy")
+
+        assert Worker(store).take() is None
+        assert job_of(store, busy).not_before == now + 30_000_000
