@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memory_core import limits
-from memory_core.errors import Conflict, Invalid
+from memory_core.errors import Corrupt, Invalid
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +76,7 @@ class Plan:
 
 
 def turns_of(events: Iterable[EventSize]) -> list[Turn]:
-    """The turns of events in their order. Raises `Conflict` where they are not complete turns, one behind the other."""
+    """The turns of events in their order. Raises `Corrupt` where they are not complete turns, one behind the other."""
     turns: list[Turn] = []
     begun: EventSize | None = None
     tokens = 0
@@ -92,14 +92,14 @@ def turns_of(events: Iterable[EventSize]) -> list[Turn]:
             index,
         )
         if not (is_next and is_fitting):
-            raise Conflict(f"the transcript is not in order at event {event.sequence}")
+            raise Corrupt(f"the transcript is not in order at event {event.sequence}")
         sequence, index = event.sequence, index + 1
         tokens += max(1, event.size_bytes)
         if index == event.turn_size:
             turns.append(Turn(first_sequence=begun.sequence, last_sequence=event.sequence, tokens=tokens))
             begun = None
     if begun is not None:
-        raise Conflict(f"the transcript ends in the middle of a turn, at event {sequence}")
+        raise Corrupt(f"the transcript ends in the middle of a turn, at event {sequence}")
     return turns
 
 

@@ -9,8 +9,8 @@ from memory_core.limits.sizes import *  # isort: skip
 from memory_core.limits.budget import *
 from memory_core.limits.capture import *
 from memory_core.limits.client import *
-from memory_core.limits.durable import *
 from memory_core.limits.compaction import *
+from memory_core.limits.durable import *
 from memory_core.limits.jobs import *
 from memory_core.limits.models import *
 from memory_core.limits.pool import *

@@ -5,10 +5,6 @@ from __future__ import annotations
 from memory_core.limits.sizes import KIB, MIB
 
 # --- compaction ---------------------------------------------------------------------------------
-COMPACTION_TRIGGER_PERCENT = 80
-COMPACTION_TARGET_PERCENT = 50
-COMPACTION_PRESERVED_TURNS_DEFAULT = 4
-COMPACTION_PRESERVED_TURNS_MAX = 64
 KNOWLEDGE_KEY_MAX_BYTES = 256
 KNOWLEDGE_CONTENT_MAX_BYTES = 1 * MIB
 #: Events that one plan looks at.

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memory_core.domain.compaction import Earlier, EventSize, Policy, Turn, plan, total_tokens, turns_of
-from memory_core.errors import CoreError, Invalid
+from memory_core.errors import Corrupt, Invalid
 
 WINDOW = Policy(context_window_tokens=1_000)
 
@@ -93,7 +93,7 @@ def test_a_transcript_that_is_not_whole_turns_is_not_planned(events: list[tuple[
         for sequence, turn, index, size in events
     ]
 
-    with pytest.raises(CoreError):
+    with pytest.raises(Corrupt):
         turns_of(sizes)
 
 
