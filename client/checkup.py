@@ -17,6 +17,8 @@ from client.spool import Spool
 from memory_core.domain.recalled import unfenced
 
 PROJECT = "memoryd-doctor"
+#: Files and folders that a line of the report names.
+_NAMED = 3
 
 
 def examine(settings: ClientSettings) -> Iterator[Finding]:
@@ -89,15 +91,29 @@ def _wiki(status: dict[str, Any]) -> str:
     found = health.get("wiki") if isinstance(health, dict) else None
     if not isinstance(found, dict):
         raise Failed("the server does not say")
-    if held := found.get("held"):
-        of = "; ".join(f"{one['missing']} of {one['pages']} pages of {one['project']}" for one in held)
+    if found.get("held") or found.get("away"):
+        gone = [
+            f"{one['missing']} of {one['pages']} pages of {one['project']}: {one.get('reason', 'no file')}"
+            for one in found.get("held", [])
+        ]
+        of = "; ".join(filter(None, (found.get("away", ""), *gone)))
         raise Failed(
             f"files vanished ({of}) and nothing was deleted: put them back, or `memoryd heal` writes them again "
             "(--accept-deletions if they are to go)"
         )
-    troubles = found.get("troubles_in_all", 0) + len(found.get("strangers", ()))
-    said = f"; {troubles} files or folders are passed over, `memoryd status` names them" if troubles else ""
-    return f"{found.get('files', 0)} files of {found.get('pages', 0)} pages{said}"
+    return f"{found.get('files', 0)} files of {found.get('pages', 0)} pages{_passed_over(found)}"
+
+
+def _passed_over(found: dict[str, Any]) -> str:
+    """Files and folders that are no pages, the first ones by name."""
+    strangers = found.get("strangers") or {}
+    number = found.get("troubles_in_all", 0) + len(strangers)
+    named = [f"{one['file']} ({one['trouble']})" for one in found.get("troubles", [])]
+    named += [f"{folder} ({why})" for folder, why in strangers.items()]
+    if not number:
+        return ""
+    more = f"; and {number - _NAMED} more, see `memoryd status`" if number > _NAMED else ""
+    return f"; {number} files or folders are passed over: {'; '.join(named[:_NAMED])}{more}"
 
 
 def _worded(value: Any) -> str:

@@ -69,11 +69,15 @@ def _disk(disk: DiskGauge) -> str | None:
 
 
 def _wiki(settings: Settings, clock: Clock) -> str | None:
-    held = wiki_state(settings, clock).get("held") or []
-    if held:
-        names = ", ".join(f"{row['missing']} of {row['pages']} pages of {row['project']}" for row in held[:3])
+    state = wiki_state(settings, clock)
+    what = [state["away"]] if state.get("away") else []
+    what += [
+        f"{row['missing']} of {row['pages']} pages of {row['project']}: {row['reason']}"
+        for row in (state.get("held") or [])[:3]
+    ]
+    if what:
         return (
-            f"files vanished ({names}); nothing was deleted. Mount or restore the wiki, or write them again with "
+            f"files vanished ({'; '.join(what)}); nothing was deleted. Mount or restore the wiki, or write them again with "
             "`memoryd heal`, or say that they were deleted with `memoryd heal --accept-deletions`"
         )
     return None

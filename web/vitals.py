@@ -18,7 +18,21 @@ from web.line import Line
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
 
-_WIKI_IN_SHORT = ("status", "watcher", "looked_at", "files", "waiting", "broken", "held", "troubles_in_all")
+_WIKI_IN_SHORT = (
+    "status",
+    "away",
+    "watcher",
+    "looked_at",
+    "files",
+    "pages",
+    "waiting",
+    "unwritten",
+    "broken",
+    "held",
+    "troubles_in_all",
+)
+#: Files and folders that are named in a short answer; `/api/v1/wiki` names more.
+_NAMED = 10
 
 
 def wiki_state(settings: Settings, clock: Clock) -> dict[str, Any]:
@@ -73,7 +87,12 @@ class Vitals:
     def wiki(self) -> dict[str, Any]:
         """What the writer last saw of the wiki's files, in short; the whole is at `/api/v1/wiki`."""
         state = wiki_state(self._settings, self._clock)
-        return {name: state[name] for name in _WIKI_IN_SHORT if name in state}
+        short = {name: state[name] for name in _WIKI_IN_SHORT if name in state}
+        if troubles := state.get("troubles"):
+            short["troubles"] = troubles[:_NAMED]
+        if strangers := state.get("strangers"):
+            short["strangers"] = dict(list(strangers.items())[:_NAMED])
+        return short
 
     def _models(self) -> dict[str, Any]:
         """A budget that is used up is no failure: there is no `status` here."""

@@ -21,11 +21,11 @@ from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_
 from memory_core.domain.project import Project
 from memory_core.domain.search_words import further_words
 from memory_core.errors import NotFound
-from memory_core.store import pages
+from memory_core.store import pages, wiki_files
 from memory_core.store.outbox import Promise, clear_promise, promise_file, promise_for, promises, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
-from memory_core.wiki.layout import TEMPORARY, meta_file, project_directory
+from memory_core.wiki.layout import TEMPORARY, project_directory
 from memory_core.wiki.outbox import Installer, Order, Outcome, Result
 
 logger = logging.getLogger(__name__)
@@ -63,6 +63,7 @@ def orders(reading: Reading, *, after: int = 0, limit: int = limits.OUTBOX_STEP_
 
 
 def _order(reading: Reading, promise: Promise) -> Order:
+    is_new = not wiki_files.is_any_known(reading, promise.project_id)
     version = pages.version_row(reading, promise.version_id) if promise.version_id else None
     return Order(
         seq=promise.seq,
@@ -72,7 +73,9 @@ def _order(reading: Reading, promise: Promise) -> Order:
         content=version["content"].encode()
         if version is not None
         else rendering.content_of(reading, promise),
-        meta=meta_file(project_of(reading, promise.project_id)),
+        project=project_of(reading, promise.project_id),
+        is_new=is_new,
+        is_empty_wiki=is_new and not wiki_files.is_any_known(reading),
     )
 
 

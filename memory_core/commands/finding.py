@@ -22,6 +22,7 @@ from memory_core.store.pages import NewVersion
 from memory_core.store.wiki_files import PageRow, SeenFile
 from memory_core.store.wiki_tasks import WikiTask
 from memory_core.wiki.compare import Comparison, Differences, ProjectBooks, books_of
+from memory_core.wiki.folders import Folders, Home, reason_of
 from memory_core.wiki.git_past import PastFiles
 from memory_core.wiki.layout import META, project_directory, read_meta
 from memory_core.wiki.walk import ReadFile, WikiTree
@@ -42,6 +43,11 @@ class ProjectState:
     waiting: int = 0
     #: Pages whose file is promised and not there yet.
     unwritten: int = 0
+    #: Pages without a file.
+    missing: int = 0
+    #: The directory of its pages, and why it is not to be had; empty when it is.
+    folder: str = ""
+    away: str = ""
     #: Pages whose files vanished in a way that a person must explain.
     held: int = 0
     #: Pages whose files hold something that is no text.
@@ -64,6 +70,8 @@ class Finder:
         self._database = database
         self._comparison = comparison
         self._redact = redact
+        #: What the `_meta.md` of a directory said when it looked like that.
+        self._metas: dict[str, tuple[FileStat, Project | None]] = {}
         #: Rendered files as they were when they last held what they should.
         self._rendered: dict[str, tuple[FileStat, bytes]] = {}
         #: Where earlier versions are looked for when a reindex is asked for them.
@@ -86,25 +94,44 @@ class Finder:
         with self._database.snapshot() as reading:
             return wiki_tasks.open_task(reading)
 
-    def strangers(self, known: Mapping[str, Project]) -> dict[str, Project | None]:
-        """Directories that are no known project's, with the project that they say they are."""
-        found: dict[str, Project | None] = {}
-        for directory in self._tree.projects():
-            if directory in known:
-                continue
-            read = self._tree.read(f"{directory}/{META}", limits.FRONT_MATTER_MAX_BYTES)
-            found[directory] = read_meta(read.content.decode("utf-8", "replace")) if read else None
-        return found
+    def folders(self, known: Mapping[str, Project]) -> Folders:
+        """What the directories on disk say, beside those of the projects that are known."""
+        said = {directory: self._meta(directory)[1] for directory in self._tree.projects()}
+        self._metas = {directory: meta for directory, meta in self._metas.items() if directory in said}
+        return Folders(known=known, said=said).sort()
 
-    def belongs(self, project: Project, directory: str) -> bool:
-        """Whether a project's pages lie in that directory."""
-        return project_directory(project) == directory
+    def home(self, project: Project) -> Home:
+        """Whether a project's directory is its own."""
+        directory = project_directory(project)
+        is_marked, said = self._meta(directory)
+        if not is_marked:
+            return Home.UNMARKED if self._tree.is_there(directory) else Home.ABSENT
+        # One that cannot be read was not written by another project.
+        return Home.OWN if said is None or said.id == project.id else Home.FOREIGN
+
+    def _meta(self, directory: str) -> tuple[bool, Project | None]:
+        """Whether a directory says whose it is, and the project that it names. One that looks as it did is not read again."""
+        file = f"{directory}/{META}"
+        stat = self._tree.look(file)
+        if stat is None:
+            return False, None
+        before = self._metas.get(directory)
+        if before is None or before[0] != stat:
+            read = self._tree.read(file, limits.FRONT_MATTER_MAX_BYTES)
+            if read is None:
+                return True, None
+            before = read.stat, read_meta(read.content.decode("utf-8", "replace"))
+            self._metas[directory] = before
+        return True, before[1]
 
     def find(self, project: Project, task: WikiTask | None, state: ProjectState) -> Generator[Finding]:
         """What is to be entered about one project; `state` is filled on the way."""
         with self._database.snapshot() as reading:
             books = books_of(reading, project)
-        found = self._comparison.look(books)
+        home = self.home(project)
+        found = self._comparison.look(books, home)
+        state.missing, state.folder = len(found.missing), books.directory
+        state.away = reason_of(home, books.directory) if books.seen else ""
         state.files, state.pages, state.waiting = found.files, found.pages, found.waiting
         state.troubles, state.unwritten = found.troubles, found.unwritten
         return _Findings(self, books, found, task, state).all()
@@ -261,7 +288,8 @@ class _Findings:
         for page in self._books.by_key.values():
             file = self._books.file_of(page)
             seen = self._books.seen.get(file)
-            if seen is None or seen.problem not in _BROKEN or page.id in self._paired:
+            # Of a file that is not there nothing is known any more.
+            if seen is None or self._found.troubles.get(file) not in _BROKEN or page.id in self._paired:
                 continue
             self._state.broken += 1
             if self._heal is not None and self._heal.get("broken") and file not in self._books.promised:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_core import limits
+from memory_core.commands.folders import add_project, move_project
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import store_version
 from memory_core.domain.page import PagePath, page_path
@@ -47,6 +48,8 @@ class What(StrEnum):
     REWRITTEN = "rewritten"
     #: A directory names a project that the database does not know.
     ADOPTED = "adopted"
+    #: A project's directory has another name: `file` is the new one, `old_file` the old one.
+    RELOCATED = "relocated"
     #: A row about a file that is not there and is no page's.
     FORGOTTEN = "forgotten"
     #: A rendered file is gone, or holds something else.
@@ -107,8 +110,11 @@ def apply_findings(
 def _apply(tx: Transaction, finding: Finding, look_at: LookAt, lost_before: int) -> What:
     if finding.what is What.ADOPTED:
         return _adopt(tx, finding)
+    if finding.what is What.RELOCATED:
+        is_moved = finding.old_file and move_project(tx, finding.project, finding.old_file, finding.file)
+        return finding.what if is_moved else What.STALE
     if finding.what is What.FORGOTTEN:
-        wiki_files.forget(tx, [finding.file])
+        wiki_files.forget(tx, finding.project.id, [finding.file])
         return finding.what
     if finding.what is What.UNRENDERED:
         rendered.restore(tx, finding.project.id, finding.file)
@@ -173,7 +179,7 @@ def _moved(tx: Transaction, finding: Finding) -> bool:
     )
     store_version(tx, finding.project, path, page, version, is_on_disk=True)
     if finding.old_file is not None:
-        wiki_files.forget(tx, [finding.old_file])
+        wiki_files.forget(tx, finding.project.id, [finding.old_file])
     return True
 
 
@@ -190,7 +196,7 @@ def _gone(tx: Transaction, finding: Finding) -> bool:
         page_id=page.id,
         detail={"cause": "external", "version": id_text(page.version_id)},
     )
-    wiki_files.forget(tx, [finding.file])
+    wiki_files.forget(tx, finding.project.id, [finding.file])
     return True
 
 
@@ -230,7 +236,9 @@ def _adopt(tx: Transaction, finding: Finding) -> What:
     project = finding.project
     if projects.by_id(tx, project.id) is not None or projects.named(tx, project.workspace, project.name):
         return What.STALE
-    projects.add(tx, workspace=project.workspace, name=project.name, repo_path=None, project_id=project.id)
+    add_project(
+        tx, workspace=project.workspace, name=project.name, project_id=project.id, folder=finding.file
+    )
     record(tx, "adopt_project", project_id=project.id, detail={"directory": finding.file})
     return What.ADOPTED
 

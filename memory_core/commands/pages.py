@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from memory_core import limits
 from memory_core.commands import Answer, command
 from memory_core.commands.checkpoints import checkpoint
+from memory_core.commands.folders import add_project
 from memory_core.commands.versions import PageDraft, link_targets, new_version
 from memory_core.domain import place
 from memory_core.domain.command import Refusal
@@ -179,7 +180,7 @@ def write_page(body: WritePage, tx: Transaction) -> Answer | Refusal:
     except CoreError as error:
         return _refused(error)
     if project is None:
-        project = project_of(tx, projects.add(tx, workspace=workspace, name=name, repo_path=None))
+        project = project_of(tx, add_project(tx, workspace=workspace, name=name))
     done = _carry_out(tx, project, plan)
     return {
         "page_id": id_text(done.page_id),

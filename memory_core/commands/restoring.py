@@ -7,6 +7,7 @@ version.
 from __future__ import annotations
 
 import hashlib
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from memory_core import limits
@@ -26,7 +27,7 @@ from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
 from memory_core.wiki.git import Git, revision
 from memory_core.wiki.git_repository import LogEntry, Repository
-from memory_core.wiki.layout import file_of, project_directory
+from memory_core.wiki.layout import META, file_of, project_directory, read_meta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,10 +110,12 @@ class OldState:
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Where an older state lies: here (`content`), or in git at `file` of `commit` (None: of the batch `source`)."""
+    """Where an older state lies: here (`content`), or in git at `path` of the project in `commit` (None: the commit of the batch
+    `source`)."""
 
     now: pages.StoredPage | None
-    file: str
+    project: Project
+    path: str
     source: str
     content: str | None = None
     commit: str | None = None
@@ -130,11 +133,9 @@ class PageHistory:
         self, count: int, project: Project | None = None, path: PagePath | None = None
     ) -> list[LogEntry]:
         """The newest commits, of one page or project where it is given, memoryd's and people's; none without a repository."""
-        place = None
-        if project is not None:
-            place = file_of(project, path) if path else project_directory(project)
+        places = _places(project, path) if project is not None else ()
         try:
-            return self._repository.log(count, place)
+            return self._repository.log(count, *places)
         except NotFound:
             return []
 
@@ -144,17 +145,16 @@ class PageHistory:
         Raises `Invalid`.
         """
         now = pages.page_at(reading, project.id, path.key)
-        place = file_of(project, page_path(now.path) if now else path)
+        found = Found(now=now, project=project, path=now.path if now else path.path, source=source)
         if "-" not in source:
-            return Found(now=now, file=place, source=source, commit=revision(source))
+            return replace(found, commit=revision(source))
         wanted = id_bytes(source)
         content = pages.version_content(reading, project.id, path.key, wanted)
         if content is not None:
-            return Found(now=now, file=place, source=f"version {id_text(wanted)}", content=content)
+            return replace(found, source=f"version {id_text(wanted)}", content=content)
         batch = git_batches.by_id(reading, wanted)
-        return Found(
-            now=now,
-            file=place,
+        return replace(
+            found,
             source=id_text(wanted),
             commit=batch.commit_id if batch is not None else None,
             is_waiting=batch is not None and batch.commit_id is None,
@@ -170,9 +170,30 @@ class PageHistory:
             raise Conflict("that checkpoint is not committed yet; try again in a few seconds")
         if commit is None:
             raise NotFound(f"{found.source} is neither a version of this page nor a checkpoint")
-        limit = limits.PAGE_BODY_MAX_BYTES + limits.FRONT_MATTER_MAX_BYTES
         try:
-            text = self._repository.content(commit, found.file, limit).decode()
+            text = self._content(commit, found.project, found.path).decode()
         except UnicodeDecodeError as error:
-            raise Invalid(f"{found.file} in commit {commit[:12]} is no UTF-8 text") from error
+            raise Invalid(f"{found.path} in commit {commit[:12]} is no UTF-8 text") from error
         return OldState(content=text, origin=f"commit {commit[:12]}", now=found.now)
+
+    def _content(self, commit: str, project: Project, path: str) -> bytes:
+        folder = next(
+            (place for place in _places(project, None) if self._is_home(commit, project, place)),
+            project_directory(project),
+        )
+        limit = limits.PAGE_BODY_MAX_BYTES + limits.FRONT_MATTER_MAX_BYTES
+        return self._repository.content(commit, f"{folder}/{path}", limit)
+
+    def _is_home(self, commit: str, project: Project, folder: str) -> bool:
+        """Whether the project lay in that folder then."""
+        with suppress(NotFound, Invalid, UnicodeDecodeError):
+            text = self._repository.content(commit, f"{folder}/{META}", limits.FRONT_MATTER_MAX_BYTES)
+            said = read_meta(text.decode())
+            return said is not None and said.id == project.id
+        return False
+
+
+def _places(project: Project, path: PagePath | None) -> tuple[str, ...]:
+    """A page's file, or the folder of a whole project: where it lies, and where it lay, the newest place first."""
+    folders = (project_directory(project), *reversed(project.earlier_folders))
+    return tuple(f"{folder}/{path.path}" if path else folder for folder in folders)

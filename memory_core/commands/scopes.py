@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from memory_core.commands.folders import add_project
 from memory_core.domain import place as places
 from memory_core.store import projects
 from memory_core.store.transaction import Reading, Transaction
@@ -64,7 +65,7 @@ def resolve(read: Reading, request: ScopeRequest) -> Scope:
 def ensure(tx: Transaction, found: Scope) -> bytes:
     """The id of a resolved project, which is made if it is not there."""
     if found.project_id is None:
-        return projects.add(tx, workspace=found.workspace, name=found.project, repo_path=found.repo_path)
+        return add_project(tx, workspace=found.workspace, name=found.project, repo_path=found.repo_path)
     if found.repo_path is not None:
         projects.set_repo_path(tx, found.project_id, found.repo_path)
     return found.project_id

@@ -18,16 +18,20 @@ from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
 from memory_core.errors import CoreError
 from memory_core.ids import id_bytes, id_text
-from memory_core.store import pages, projects
+from memory_core.store import pages, projects, wiki_files
 from memory_core.store.database import Database
 from memory_core.store.outbox import ABSENT, promise_for, state_of
 from memory_core.store.transaction import Reading
+from memory_core.wiki.exchange import Away
+from memory_core.wiki.folders import check_home
 from memory_core.wiki.layout import file_of
 from memory_core.wiki.walk import WikiTree
 
 logger = logging.getLogger(__name__)
 
 SUPERSEDED = "superseded"
+#: The page is written and can be found; its file comes when its folder is back.
+FILE_WAITS = "file_waits"
 
 
 class _File(Enum):
@@ -52,6 +56,7 @@ class UnseenEdits:
     """Looks at pages' files after they were written; changes nothing."""
 
     def __init__(self, root: Path, database: Database, clock: Clock) -> None:
+        self._root = root
         self._tree = WikiTree(root)
         self._database = database
         self._clock = clock
@@ -61,7 +66,7 @@ class UnseenEdits:
         if answer.get("version_id") is None or not answer.get("changed"):
             return answer
         try:
-            return self._looked(answer)
+            return self._looked(self._waiting(answer))
         except (CoreError, OSError) as error:
             # The write is committed: an error that is told of this look would say that nothing was kept.
             logger.warning(
@@ -70,6 +75,22 @@ class UnseenEdits:
                 extra={"action": "unseen_edit_unknown"},
             )
             return answer
+
+    def _waiting(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The answer with a word that the page's file waits, where its project's folder, or the whole wiki, is away."""
+        with self._database.snapshot() as reading:
+            row = projects.named(reading, answer["workspace"], answer["project"])
+            project = Project.from_row(row) if row is not None else None
+            if project is None or promise_for(reading, file_of(project, page_path(answer["path"]))) is None:
+                return answer
+            is_new = not wiki_files.is_any_known(reading, project.id)
+            is_empty_wiki = is_new and not wiki_files.is_any_known(reading)
+        try:
+            check_home(self._root, project, is_new=is_new, is_empty_wiki=is_empty_wiki)
+        except Away as error:
+            note = f"The page is written and can be found; its file waits, because {error}."
+            return {**answer, "index_status": FILE_WAITS, "note": note}
+        return answer
 
     def _looked(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         written = id_bytes(answer["version_id"])

@@ -110,6 +110,8 @@ EDIT_POLL_SECONDS = 0.02
 WIKI_TROUBLES_SHOWN = 50
 #: Projects whose directories are looked at.
 PROJECTS_LOOKED_AT_MAX = 100_000
+#: Directories that a project had before somebody renamed them.
+EARLIER_FOLDERS_MAX = 20
 #: While findings are being prepared the writer waits no longer than this for commands.
 OUTSIDE_BUSY_BLOCK_MS = 10
 #: A thread that looks at the wiki, silent for longer, is said to be away.

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
 from memory_core import limits
-from memory_core.store.statement import Row, Statement
-from memory_core.store.tables import file_outbox, page_versions, pages, projects, workspaces
+from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.tables_git import git_batches, git_changes
+from memory_core.store.tables_wiki import file_outbox
 from memory_core.store.transaction import Reading, Transaction
 
 BATCH = "batch"
@@ -43,6 +45,9 @@ class Change:
     version_id: bytes | None
     #: Why the version was made; None where there is none.
     cause: str | None
+    #: Of its project, see there.
+    folder: str | None = None
+    earlier_folders: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +103,8 @@ _CHANGES = Statement(
     select(
         workspaces.c.name.label("workspace"),
         projects.c.name.label("project"),
+        projects.c.folder,
+        projects.c.earlier_folders,
         git_changes.c.project_id,
         git_changes.c.path,
         git_changes.c.version_id,
@@ -129,12 +136,19 @@ _FORGET_OLD = Statement(
         git_batches.c.seq <= bindparam("newest") - limits.GIT_BATCHES_KEPT,
     )
 )
+_ALL_OF_PROJECT = text_statement(
+    "INSERT OR REPLACE INTO git_changes(batch_seq, project_id, path, version_id, changed_at)"
+    " SELECT 0, project_id, path, version_id, :changed_at FROM pages"
+    " WHERE project_id = :project_id AND tombstoned_at IS NULL"
+)
 _PROMISED = Statement(select(file_outbox.c.file).limit(bindparam("count")))
 _LIVE = Statement(
     select(
         pages.c.number,
         workspaces.c.name.label("workspace"),
         projects.c.name.label("project"),
+        projects.c.folder,
+        projects.c.earlier_folders,
         pages.c.project_id,
         pages.c.path,
         pages.c.version_id,
@@ -164,6 +178,11 @@ def open_changes(reading: Reading) -> OpenChanges | None:
     if not row["count"]:
         return None
     return OpenChanges(count=row["count"], first_at=row["first_at"], last_at=row["last_at"])
+
+
+def note_all(tx: Transaction, project_id: bytes) -> None:
+    """Every page of a project has its file elsewhere now."""
+    tx.run(_ALL_OF_PROJECT, project_id=project_id, changed_at=tx.now)
 
 
 def newest_version(reading: Reading) -> int:
@@ -242,8 +261,10 @@ def changes_of(reading: Reading, batch: Batch) -> list[Change]:
 
 
 def _change(row: Row) -> Change:
-    names = ("workspace", "project", "project_id", "path", "version_id", "cause")
-    return Change(**{name: row[name] for name in names})
+    names = ("workspace", "project", "project_id", "path", "version_id", "cause", "folder")
+    return Change(
+        **{name: row[name] for name in names}, earlier_folders=tuple(json.loads(row["earlier_folders"]))
+    )
 
 
 def pending_files(reading: Reading) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 
-from memory_core.store.statement import Row, Statement
-from memory_core.store.tables import file_outbox
+from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.store.tables_wiki import file_outbox
 from memory_core.store.transaction import Reading, Transaction
 
 #: In place of a hash: no file is there.
@@ -60,6 +60,10 @@ _JOIN = Statement(
         version_id=bindparam("version"),
         sha256=bindparam("hash"),
     )
+)
+_REFOLDER = text_statement(
+    "UPDATE file_outbox SET file = :new_folder || substr(file, length(:old_folder) + 1)"
+    " WHERE project_id = :project_id AND substr(file, 1, length(:old_folder) + 1) = :old_folder || '/'"
 )
 _CLEAR = Statement(delete(file_outbox).where(file_outbox.c.seq == bindparam("row_seq")))
 
@@ -135,6 +139,12 @@ def promise_file(
 
 def clear_promise(tx: Transaction, seq: int) -> None:
     tx.run(_CLEAR, row_seq=seq)
+
+
+def refolder(tx: Transaction, project_id: bytes, old_folder: str, new_folder: str) -> None:
+    """A project's folder has another name: what is promised in it lies there now, leftovers of an installation too."""
+    if tx.run(_REFOLDER, project_id=project_id, old_folder=old_folder, new_folder=new_folder):
+        tx.files.add(new_folder)
 
 
 def state_of(sha256: bytes | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, bindparam, func, select
@@ -13,12 +14,14 @@ from memory_core.store.tables import projects, workspaces
 from memory_core.store.transaction import Reading, Transaction
 
 
-def _joined() -> Select[Any, Any, Any, Any, Any]:
+def _joined() -> Select[Any, Any, Any, Any, Any, Any, Any]:
     return select(
         projects.c.id,
         projects.c.number,
         projects.c.name,
         projects.c.repo_path,
+        projects.c.folder,
+        projects.c.earlier_folders,
         workspaces.c.name.label("workspace"),
     ).join_from(projects, workspaces, workspaces.c.id == projects.c.workspace_id)
 
@@ -35,7 +38,8 @@ _BY_NAME = Statement(
     .limit(bindparam("limit"))
 )
 _ABOVE = text_statement(
-    "SELECT p.id, p.number, p.name, p.repo_path, w.name AS workspace"
+    "SELECT p.id, p.number, p.name, p.repo_path, p.folder, p.earlier_folders,"
+    " w.name AS workspace"
     " FROM json_each(:directories) AS d"
     " JOIN workspaces AS w ON w.name = :workspace"
     " JOIN projects AS p ON p.workspace_id = w.id AND p.repo_path = d.value"
@@ -52,8 +56,15 @@ _ADD = Statement(
         workspace_id=bindparam("workspace_id"),
         name=bindparam("name"),
         repo_path=bindparam("repo_path"),
+        folder=bindparam("folder"),
         created_at=bindparam("created_at"),
     )
+)
+_IN_FOLDER = Statement(_joined().where(projects.c.folder == bindparam("folder")))
+_SET_FOLDER = Statement(
+    projects.update()
+    .where(projects.c.id == bindparam("project_id"))
+    .values(folder=bindparam("new_folder"), earlier_folders=bindparam("earlier"))
 )
 _SET_REPO_PATH = Statement(
     projects.update()
@@ -93,7 +104,13 @@ def count(read: Reading) -> int:
 
 
 def add(
-    tx: Transaction, *, workspace: str, name: str, repo_path: str | None, project_id: bytes | None = None
+    tx: Transaction,
+    *,
+    workspace: str,
+    name: str,
+    repo_path: str | None,
+    project_id: bytes | None = None,
+    folder: str | None = None,
 ) -> bytes:
     """Make a project that is not there yet, its workspace too where needed; the project's id (a new one unless given)."""
     found = tx.row(_WORKSPACE, name=workspace)
@@ -103,10 +120,28 @@ def add(
     else:
         workspace_id = found["id"]
     project_id = project_id or tx.new_id()
-    tx.run(_ADD, id=project_id, workspace_id=workspace_id, name=name, repo_path=repo_path, created_at=tx.now)
+    tx.run(
+        _ADD,
+        id=project_id,
+        workspace_id=workspace_id,
+        name=name,
+        repo_path=repo_path,
+        folder=folder,
+        created_at=tx.now,
+    )
     return project_id
 
 
 def set_repo_path(tx: Transaction, project_id: bytes, repo_path: str) -> None:
     """Note where the repository lies, unless a place is known already."""
     tx.run(_SET_REPO_PATH, project_id=project_id, new_path=repo_path)
+
+
+def in_folder(read: Reading, folder: str) -> Row | None:
+    """The project whose renamed folder that is."""
+    return read.row(_IN_FOLDER, folder=folder)
+
+
+def set_folder(tx: Transaction, project_id: bytes, folder: str | None, earlier: Sequence[str]) -> None:
+    """Note where a project's pages lie now (None: where its names say), and where they lay before."""
+    tx.run(_SET_FOLDER, project_id=project_id, new_folder=folder, earlier=json.dumps(list(earlier)))

@@ -93,8 +93,13 @@ projects = Table(
     Column("name", Text, nullable=False),
     Column("repo_path", Text, nullable=True),
     at("created_at"),
+    #: Of its pages below the wiki root, where somebody renamed it; NULL: the one that the names give.
+    Column("folder", Text, nullable=True),
+    #: JSON array of the folders before.
+    Column("earlier_folders", Text, nullable=False, server_default=text("'[]'")),
     UniqueConstraint("workspace_id", "name"),
 )
+Index("ix_projects_folder", projects.c.folder, unique=True, sqlite_where=projects.c.folder.is_not(None))
 Index(
     "ix_projects_repo_path",
     projects.c.workspace_id,
@@ -250,25 +255,6 @@ links = Table(
     sqlite_with_rowid=False,
 )
 Index(None, links.c.to_path_key, links.c.project_id)
-
-#: Files that a commit promised and that are not yet on disk as promised.
-file_outbox = Table(
-    "file_outbox",
-    metadata,
-    Column("seq", Integer, primary_key=True),
-    *provenance(),
-    Column("page_id", LargeBinary(16), nullable=False),
-    #: Relative to the wiki root.
-    Column("file", Text, nullable=False),
-    #: JSON array of hex SHA-256 that may be found there; `absent` for no file.
-    Column("expected", Text, nullable=False),
-    #: NULL: the file goes away.
-    Column("version_id", LargeBinary(16), nullable=True),
-    Column("sha256", LargeBinary(32), nullable=True),
-    at("created_at"),
-    sqlite_autoincrement=True,
-)
-Index(None, file_outbox.c.file)
 
 page_feedback = Table(
     "page_feedback",

@@ -14,8 +14,27 @@ from sqlalchemy import (
     Text,
 )
 
-from memory_core.store.columns import at
+from memory_core.store.columns import at, provenance
 from memory_core.store.tables import metadata
+
+#: Files that a commit promised and that are not yet on disk as promised.
+file_outbox = Table(
+    "file_outbox",
+    metadata,
+    Column("seq", Integer, primary_key=True),
+    *provenance(),
+    Column("page_id", LargeBinary(16), nullable=False),
+    #: Relative to the wiki root.
+    Column("file", Text, nullable=False),
+    #: JSON array of hex SHA-256 that may be found there; `absent` for no file.
+    Column("expected", Text, nullable=False),
+    #: NULL: the file goes away.
+    Column("version_id", LargeBinary(16), nullable=True),
+    Column("sha256", LargeBinary(32), nullable=True),
+    at("created_at"),
+    sqlite_autoincrement=True,
+)
+Index(None, file_outbox.c.file)
 
 #: Each file as it was when it was last read: one that still looks like that is not read again.
 wiki_files = Table(

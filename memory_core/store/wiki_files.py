@@ -10,8 +10,8 @@ from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.domain.wiki_file import FileStat
 from memory_core.store.statement import Statement
-from memory_core.store.tables import file_outbox, page_versions, pages
-from memory_core.store.tables_wiki import wiki_files
+from memory_core.store.tables import page_versions, pages
+from memory_core.store.tables_wiki import file_outbox, wiki_files
 from memory_core.store.transaction import Reading, Transaction
 
 
@@ -60,7 +60,15 @@ _NOTE = Statement(
         },
     )
 )
-_FORGET = Statement(delete(wiki_files).where(wiki_files.c.file == bindparam("gone_file")))
+_FORGET = Statement(
+    delete(wiki_files).where(
+        wiki_files.c.file == bindparam("gone_file"), wiki_files.c.project_id == bindparam("of_project")
+    )
+)
+_ANY_OF = Statement(
+    select(wiki_files.c.file).where(wiki_files.c.project_id == bindparam("project_id")).limit(1)
+)
+_ANY = Statement(select(wiki_files.c.file).limit(1))
 
 
 def seen_files(reading: Reading, project_id: bytes) -> dict[str, SeenFile]:
@@ -111,6 +119,13 @@ def note(tx: Transaction, project_id: bytes, file: str, seen: SeenFile) -> None:
     )
 
 
-def forget(tx: Transaction, files: Iterable[str]) -> None:
+def forget(tx: Transaction, project_id: bytes, files: Iterable[str]) -> None:
     for file in files:
-        tx.run(_FORGET, gone_file=file)
+        tx.run(_FORGET, gone_file=file, of_project=project_id)
+
+
+def is_any_known(reading: Reading, project_id: bytes | None = None) -> bool:
+    """Whether any file was ever seen, of one project or at all: then its folder was there."""
+    if project_id is None:
+        return reading.row(_ANY) is not None
+    return reading.row(_ANY_OF, project_id=project_id) is not None

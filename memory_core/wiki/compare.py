@@ -17,6 +17,7 @@ from memory_core.domain.wiki_file import FileStat, trouble_with_name
 from memory_core.store import rendered, wiki_files
 from memory_core.store.transaction import Reading
 from memory_core.store.wiki_files import PageRow, SeenFile
+from memory_core.wiki.folders import Home
 from memory_core.wiki.layout import project_directory
 from memory_core.wiki.walk import Tree, WikiTree
 
@@ -61,6 +62,7 @@ class Differences:
 
     files: int
     pages: int
+    #: Whether the directory is this project's by its `_meta.md`.
     has_meta: bool
     #: At rest and not as they were last read.
     changed: list[tuple[str, FileStat]] = field(default_factory=list[tuple[str, FileStat]])
@@ -99,10 +101,10 @@ class Comparison:
         #: Of each project: page id to since when its file is missing, and in how many looks.
         self._missing: dict[bytes, dict[bytes, tuple[float, int]]] = {}
 
-    def look(self, books: ProjectBooks) -> Differences:
-        """One look at a project's directory. Opens no file."""
-        tree = self._tree.tree(books.directory)
-        found = Differences(files=len(tree.files), pages=len(books.by_key), has_meta=tree.has_meta)
+    def look(self, books: ProjectBooks, home: Home) -> Differences:
+        """One look at a project's directory, which `home` says the project's of. Opens no file."""
+        tree = self._tree.tree(books.directory) if home is not Home.FOREIGN else Tree()
+        found = Differences(files=len(tree.files), pages=len(books.by_key), has_meta=home is Home.OWN)
         self._look_at_files(books, tree, found)
         self._look_for_missing(books, tree, found)
         found.troubles |= dict.fromkeys(tree.links, "a symbolic link; it is not followed")

@@ -40,18 +40,24 @@ class Blocked(CoreError):
     code = "blocked"
 
 
+class Away(Blocked):
+    """A directory that is known is not there, or is another one: its disk is not mounted, or somebody moved it."""
+
+    code = "away"
+
+
 @contextmanager
 def directory(root: Path, parts: list[str], *, create: bool) -> Generator[int]:
     """A descriptor of the directory `parts` below `root`.
 
     Missing directories are made (0700) and synced when `create`, else `FileNotFoundError`. Raises `Blocked`
-    where a symbolic link or a file stands in the way, and where `root` itself is missing.
+    where a symbolic link or a file stands in the way, and `Away` where `root` itself is missing.
     """
     try:
         descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError as error:
         # A disk that is not mounted, maybe: nothing is known of any file, and nothing is made in its place.
-        raise Blocked("the wiki's own directory is not there") from error
+        raise Away("the wiki's own directory is not there") from error
     try:
         for part in parts:
             deeper = _enter(descriptor, part, create)

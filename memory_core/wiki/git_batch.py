@@ -16,8 +16,10 @@ from pathlib import Path
 from memory_core import limits
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
+from memory_core.domain.wiki_file import is_candidate
 from memory_core.errors import Invalid
 from memory_core.ids import id_text
+from memory_core.store import projects, wiki_files
 from memory_core.store.database import Database
 from memory_core.store.git_batches import BASELINE, CHECKPOINT, Batch, Change, live_pages
 from memory_core.store.pages import version_row
@@ -27,18 +29,49 @@ from memory_core.wiki.layout import META, file_of, parts_of, project_directory
 
 
 class BatchFiles:
-    """Finds the bytes of changes. `held_back` is told of each file that is not committed because of a secret in it."""
+    """Finds the bytes of changes. `held_back` is told of each file that is not committed because of a secret in it;
+    `tracked` gives the files that the history has below a folder."""
 
-    def __init__(self, database: Database, root: Path, held_back: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        root: Path,
+        held_back: Callable[[str], None],
+        tracked: Callable[[str], list[str]] = lambda _folder: [],
+    ) -> None:
         self._database = database
         self._root = root
         self._held_back = held_back
+        self._tracked = tracked
 
     def of(self, changes: Sequence[Change]) -> Generator[FileChange]:
         """The files of these changes, and memoryd's own files of their projects."""
+        yield from self._left({folder for change in changes for folder in change.earlier_folders})
         yield from self._own({project_directory(_project(change)) for change in changes})
         for change in changes:
             yield from self._one(change)
+
+    def _left(self, folders: Iterable[str]) -> Generator[FileChange]:
+        """What the history still has of pages in folders that were renamed since."""
+        for folder in sorted(folders):
+            tracked = self._tracked(folder)
+            if not tracked:
+                continue
+            lives_there = self._files_in(folder)
+            for file in tracked:
+                inside = file[len(folder) + 1 :]
+                if file not in lives_there and (is_candidate(inside) or inside == META):
+                    yield FileChange(file=file, content=None)
+
+    def _files_in(self, folder: str) -> set[str]:
+        """The files of the project that lies in that folder now, if one does."""
+        with self._database.snapshot() as reading:
+            rows = projects.listed(reading, limit=limits.PROJECTS_LOOKED_AT_MAX)
+            for project in map(Project.from_row, rows):
+                if project_directory(project) == folder:
+                    pages = wiki_files.page_rows(reading, project.id)
+                    return {f"{folder}/{META}", *(f"{folder}/{page.path}" for page in pages)}
+        return set()
 
     def of_all_pages(self) -> Generator[FileChange]:
         """Every page as it is now."""
@@ -131,7 +164,14 @@ def _cause(change: Change) -> str:
 
 
 def _project(change: Change) -> Project:
-    return Project(id=change.project_id, number=0, workspace=change.workspace, name=change.project)
+    return Project(
+        id=change.project_id,
+        number=0,
+        workspace=change.workspace,
+        name=change.project,
+        folder=change.folder,
+        earlier_folders=change.earlier_folders,
+    )
 
 
 def _sha256(content: bytes) -> bytes:

@@ -224,13 +224,13 @@ class Repository:
 
     # --- looking ---
 
-    def log(self, count: int, file: str | None = None) -> list[LogEntry]:
-        """The newest commits, of one file where it is given. `NotFound` while there is no repository."""
+    def log(self, count: int, *files: str) -> list[LogEntry]:
+        """The newest commits, of these files or folders where some are given. `NotFound` while there is no repository."""
         if not self.git.is_there():
             raise NotFound("the wiki has no history yet")
         if self.head() is None:
             return []
-        wanted = ("--", file) if file is not None else ()
+        wanted = ("--", *files) if files else ()
         shape = "%x00".join(_FIELDS)
         raw = self.git.run(
             "log", "-z", f"--max-count={count}", f"--format=tformat:{shape}", "HEAD", *wanted
@@ -243,6 +243,18 @@ class Repository:
         """The commit among the newest ones that names the batch; None when there is none."""
         entries = self.log(limits.GIT_LOOK_BACK_COMMITS)
         return next((entry.commit_id for entry in entries if batch_id in entry.batch_ids), None)
+
+    def tracked(self, folder: str) -> list[str]:
+        """The files below a folder at HEAD; none before the first commit."""
+        head = self.head()
+        if head is None:
+            return []
+        raw = self.git.run("ls-tree", "-r", "-z", "--name-only", "--full-tree", head, "--", f"{folder}/")
+        found: list[str] = []
+        for name in raw.split(b"\0"):
+            with suppress(UnicodeDecodeError):  # one that is no text is nobody's page
+                found.append(name.decode())
+        return [name for name in found if name]
 
     def content(self, commit: str, file: str, max_bytes: int) -> bytes:
         """A file's bytes at a commit. `NotFound` when it is not there, `Invalid` when it is no plain file or too large."""

@@ -43,6 +43,12 @@ def _hashed(name: str) -> str:
 
 
 def project_directory(project: Project) -> str:
+    """Where a project's pages lie, relative to the wiki root."""
+    return project.folder or usual_directory(project)
+
+
+def usual_directory(project: Project) -> str:
+    """The directory that a project's names give."""
     return f"{directory_name(project.workspace)}/{directory_name(project.name)}"
 
 

@@ -22,8 +22,10 @@ from enum import StrEnum
 from pathlib import Path
 
 from memory_core import limits
+from memory_core.domain.project import Project
 from memory_core.errors import Invalid
 from memory_core.wiki.exchange import (
+    Away,
     Blocked,
     Hook,
     directory,
@@ -33,6 +35,7 @@ from memory_core.wiki.exchange import (
     swap,
     write_synced,
 )
+from memory_core.wiki.folders import Home, check_home, make_home
 from memory_core.wiki.layout import TEMPORARY, parts_of
 
 logger = logging.getLogger(__name__)
@@ -55,8 +58,12 @@ class Order:
     expected: frozenset[str]
     sha256: bytes | None
     content: bytes | None
-    #: A file to be made beside it if missing: its name relative to the wiki root, its bytes.
-    meta: tuple[str, bytes] | None = None
+    #: Whose folder it lies in, where that is known: then nothing is put into a folder that is not the project's.
+    project: Project | None = None
+    #: No file of that project was ever seen: its folder may be made.
+    is_new: bool = True
+    #: Nor of any project.
+    is_empty_wiki: bool = True
 
 
 class Result(StrEnum):
@@ -90,18 +97,30 @@ class Installer:
 
     def install(self, orders: Iterable[Order]) -> list[Outcome]:
         """Carry out each order; one that cannot be carried out is `BLOCKED` and holds no other one up."""
-        return [self._install(order) for order in orders]
+        away: dict[str, int] = {}
+        outcomes = [self._install(order, away) for order in orders]
+        for reason, files in away.items():
+            logger.warning(
+                "%d files wait: %s",
+                files,
+                reason,
+                extra={"action": "wiki_folder_away", "files": files, "reason": reason},
+            )
+        return outcomes
 
-    def _install(self, order: Order) -> Outcome:
+    def _install(self, order: Order, away: dict[str, int]) -> Outcome:
         try:
             parts = parts_of(order.file)
-            if order.meta is not None and order.sha256 is not None:
-                self._make_meta(*order.meta)
+            if order.project is not None:
+                self._prepare(order.project, order)
             with directory(self._root, parts[:-1], create=order.sha256 is not None) as folder:
                 return _Step(order, parts[-1], folder, self._hook).run()
         except FileNotFoundError:
             # Only a deletion does not make its folder.
             return Outcome(order=order, result=Result.INSTALLED)
+        except Away as error:
+            away[str(error)] = away.get(str(error), 0) + 1
+            return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
         except (Blocked, Invalid, OSError) as error:
             logger.error(
                 "a page's file could not be put in place; it is tried again later",
@@ -109,17 +128,11 @@ class Installer:
             )
             return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
 
-    def _make_meta(self, file: str, content: bytes) -> None:
-        parts = parts_of(file)
-        with directory(self._root, parts[:-1], create=True) as folder:
-            if read_plain(parts[-1], folder, 0) is not None:
-                return
-            draft = TEMPORARY[0] + "meta"
-            write_synced(draft, content, folder)
-            put_new(draft, parts[-1], folder)
-            with suppress(FileNotFoundError):
-                os.unlink(draft, dir_fd=folder)
-            os.fsync(folder)
+    def _prepare(self, project: Project, order: Order) -> None:
+        """See to it that the order's folder is the project's; a deletion makes none."""
+        home = check_home(self._root, project, is_new=order.is_new, is_empty_wiki=order.is_empty_wiki)
+        if order.sha256 is not None and home is not Home.OWN:
+            make_home(self._root, project)
 
     def leftovers(self) -> list[str]:
         """Temporary files below the root, relative to it; symbolic links are not followed."""

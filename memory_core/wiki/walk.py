@@ -14,7 +14,7 @@ from pathlib import Path
 from memory_core.domain.wiki_file import FileStat, is_candidate
 from memory_core.errors import Invalid
 from memory_core.wiki.exchange import Blocked, directory
-from memory_core.wiki.layout import META, parts_of
+from memory_core.wiki.layout import parts_of
 
 
 @dataclass(kw_only=True)
@@ -24,7 +24,6 @@ class Tree:
     #: Relative to the wiki root.
     files: dict[str, FileStat] = field(default_factory=dict[str, FileStat])
     links: list[str] = field(default_factory=list[str])
-    has_meta: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,8 +92,6 @@ class WikiTree:
                     found.links.append(f"{project}/{inside}{name}")
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append(name)
-                elif name == META and not inside:
-                    found.has_meta = True
                 elif is_candidate(inside + name):
                     with suppress(FileNotFoundError):
                         state = entry.stat(follow_symlinks=False)
@@ -112,6 +109,12 @@ class WikiTree:
                 self._walk(descriptor, project, f"{inside}{name}/", found)
             finally:
                 os.close(descriptor)
+
+    def is_there(self, folder: str) -> bool:
+        """Whether a directory (relative to the wiki root) is there."""
+        with suppress(OSError, Blocked), directory(self._root, parts_of(folder), create=False):
+            return True
+        return False
 
     def look(self, file: str) -> FileStat | None:
         """One file without reading it; None when there is no plain file."""

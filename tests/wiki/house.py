@@ -19,6 +19,7 @@ from memory_core.wiki.outbox import Installer
 from memory_core.wiki.walk import WikiTree
 from tests.books import Books
 from workers.writer.engine import Stopping
+from workers.writer.folders import FolderLooks
 from workers.writer.outside import Outside
 from workers.writer.report import BatchReport
 from workers.writer.wiki_status import StatusFile
@@ -55,17 +56,19 @@ class House:
         self.installer = Installer(self.root)
         self.engine = BooksEngine(self.books)
         self.tree = tree = WikiTree(self.root, opened=self.read.append)
+        finder = Finder(
+            tree,
+            Database(self.books.store.path),
+            Comparison(tree, self.books.clock),
+            self._redacted,
+            PastFiles(Git(self.root, directory)),
+        )
         self.outside = Outside(
             self.engine,
-            Finder(
-                tree,
-                Database(self.books.store.path),
-                Comparison(tree, self.books.clock),
-                self._redacted,
-                PastFiles(Git(self.root, directory)),
-            ),
+            finder,
             tree.look,
             clock=self.books.clock,
+            folders=FolderLooks(self.root, finder, self.books.clock),
             status=StatusFile(directory / "wiki.status.json", self.books.clock),
         )
         self.entered: Counter[str] = Counter()

@@ -11,17 +11,17 @@ from tests.books import Books
 def unexplained(books: Books) -> list[str]:
     """Pages whose file is neither that of their latest version nor explained by an outbox row, and files of no page."""
     latest = {
-        f"{row['workspace']}/{row['project']}/{row['path']}": row["sha256"]
+        f"{row['folder']}/{row['path']}": row["sha256"]
         for row in books.query(
-            "SELECT p.path, v.sha256, j.name AS project, w.name AS workspace FROM pages p"
+            "SELECT p.path, v.sha256, coalesce(j.folder, w.name || '/' || j.name) AS folder FROM pages p"
             " JOIN page_versions v ON v.id = p.version_id JOIN projects j ON j.id = p.project_id"
             " JOIN workspaces w ON w.id = j.workspace_id WHERE p.tombstoned_at IS NULL"
         )
     }
     latest |= {
-        f"{row['workspace']}/{row['project']}/{row['name']}": row["sha256"]
+        f"{row['folder']}/{row['name']}": row["sha256"]
         for row in books.query(
-            "SELECT r.name, r.sha256, j.name AS project, w.name AS workspace FROM rendered_files r"
+            "SELECT r.name, r.sha256, coalesce(j.folder, w.name || '/' || j.name) AS folder FROM rendered_files r"
             " JOIN projects j ON j.id = r.project_id JOIN workspaces w ON w.id = j.workspace_id"
             " WHERE r.sha256 IS NOT NULL"
         )

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from memory_core.clock import SystemClock
 from memory_core.commands.pages import DeletePage, WritePage
+from memory_core.commands.restoring import PageHistory
+from memory_core.domain.page import page_path
+from memory_core.domain.project import Project
+from memory_core.store import projects
+from memory_core.store.database import Database
 from tests.factories import envelope
 from tests.stack.conftest import wait_until
 from tests.wiki.histories import files_at, fsck, person
@@ -45,9 +51,9 @@ def agree(writer: RunningWriter) -> None:
     """Work tree, HEAD and page table say the same, and git finds nothing wrong."""
     root = writer.settings.wiki
     table = {
-        f"{row['workspace']}/{row['project']}/{row['path']}": row["sha256"]
+        f"{row['folder']}/{row['path']}": row["sha256"]
         for row in writer.rows(
-            "SELECT w.name AS workspace, j.name AS project, p.path, v.sha256 FROM pages p"
+            "SELECT coalesce(j.folder, w.name || '/' || j.name) AS folder, p.path, v.sha256 FROM pages p"
             " JOIN page_versions v ON v.id = p.version_id JOIN projects j ON j.id = p.project_id"
             " JOIN workspaces w ON w.id = j.workspace_id WHERE p.tombstoned_at IS NULL"
         )
@@ -99,6 +105,55 @@ def test_a_deletion_is_two_commits_the_first_of_which_still_has_the_page(writer)
     newest, before = person(root, "rev-list", "HEAD").split()[:2]
     assert "default/alpha/notes/a.md" in files_at(root, before)
     assert "default/alpha/notes/a.md" not in files_at(root, newest)
+
+
+def in_folder(writer: RunningWriter, folder: str | None) -> bool:
+    return {row["folder"] for row in writer.rows("SELECT folder FROM projects")} == {folder}
+
+
+def test_the_history_follows_a_folder_that_is_renamed_and_renamed_back(writer):
+    writer.append(page("a", "# A\n"), page("b", "# B\n"))
+    wait_until(lambda: is_committed(writer), 30)
+    root = writer.settings.wiki
+    before = person(root, "rev-parse", "HEAD").strip()
+
+    (root / "default/alpha").rename(root / "default/elsewhere")
+    wait_until(lambda: in_folder(writer, "default/elsewhere") and is_committed(writer), 60)
+    agree(writer)
+    assert {file for file in files_at(root) if file.endswith("_meta.md")} == {"default/elsewhere/_meta.md"}
+    writer.append(page("a", "# A\n\nwritten after\n"))
+    wait_until(lambda: writer.waiting() == 0 and is_committed(writer), 30)
+    agree(writer)
+    history = PageHistory(writer.settings, SystemClock())
+    database = Database(writer.settings.database)
+    with database.snapshot() as reading:
+        project = Project.from_row(projects.named(reading, "default", "alpha") or {})
+        found = history.find(reading, project, page_path("notes/a.md"), before)
+    assert history.load(found).content.endswith("# A\n")
+    assert len(history.checkpoints(9, project, page_path("notes/a.md"))) == 3
+    database.close()
+
+    (root / "default/elsewhere").rename(root / "default/alpha")
+    wait_until(lambda: in_folder(writer, None) and is_committed(writer), 60)
+    agree(writer)
+
+
+def test_no_history_is_begun_where_a_wiki_is_gone_and_the_old_one_goes_on_when_it_is_back(writer):
+    writer.append(page("a", "# A\n"))
+    wait_until(lambda: is_committed(writer), 30)
+    root, aside = writer.settings.wiki, writer.settings.data_dir / "unmounted"
+    commit = person(root, "rev-parse", "HEAD").strip()
+    root.rename(aside)
+    root.mkdir()
+    writer.append(page("a", "# A\n\nwritten meanwhile\n"))
+    wait_until(lambda: said(writer)["status"] == "waiting", 60)
+
+    assert list(root.iterdir()) == []
+    root.rmdir()
+    aside.rename(root)
+    wait_until(lambda: is_committed(writer), 90)
+    agree(writer)
+    assert person(root, "rev-parse", "HEAD~1").strip() == commit
 
 
 def test_a_kill_at_any_moment_leaves_a_whole_history_that_catches_up(settings, start_broker, start_writer):

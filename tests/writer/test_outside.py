@@ -10,7 +10,7 @@ import pytest
 
 from memory_core.clock import SystemClock
 from memory_core.commands.pages import WritePage
-from memory_core.commands.wiki_tasks import StartReindex
+from memory_core.commands.wiki_tasks import StartHeal, StartReindex
 from memory_core.config import Settings
 from memory_core.ids import IdSource
 from tests.factories import envelope as command_envelope
@@ -48,6 +48,29 @@ def latest(writer: RunningWriter) -> dict[str, str]:
         " WHERE p.tombstoned_at IS NULL"
     )
     return {row["path"]: row["content"] for row in rows}
+
+
+@pytest.mark.parametrize("leaves", ["nothing", "an empty directory"])
+def test_a_wiki_that_is_gone_is_told_and_healed(writer, settings, leaves: str):
+    for number in range(25):
+        write(writer, f"notes/{number}.md", f"text {number}\n")
+    wait_until(lambda: status(settings).get("files") == 25, 60)
+    settings.wiki.rename(settings.data_dir / "unmounted")
+    if leaves == "an empty directory":
+        settings.wiki.mkdir()
+    page = WritePage(workspace="default", project="alpha", path="notes/new.md", body="meanwhile\n")
+    writer.append(command_envelope(page, token_scope="write", id=IdSource(SystemClock()).new()))
+    writer.drained()
+
+    wait_until(lambda: status(settings).get("held"), 60)
+    assert status(settings)["held"][0]["missing"] == 25
+    assert str(settings.wiki) in status(settings)["away"]
+    writer.append(command_envelope(StartHeal(), token_scope="admin", id=IdSource(SystemClock()).new()))
+    wait_until(lambda: writer.rows("SELECT 1 FROM wiki_tasks WHERE finished_at IS NOT NULL"), 90)
+
+    wait_until(lambda: not writer.rows("SELECT 1 FROM file_outbox"), 30)
+    assert len(list(settings.wiki.rglob("notes/*.md"))) == 26
+    wait_until(lambda: status(settings)["status"] == "ok", 60)
 
 
 def test_an_edit_is_told_at_once_and_redacted(writer, settings):

@@ -21,6 +21,8 @@ from memory_core.store import git_batches
 from memory_core.store.database import Database
 from memory_core.store.git_batches import Batch, Change
 from memory_core.store.transaction import Transaction
+from memory_core.wiki.exchange import Away
+from memory_core.wiki.folders import is_bare
 from memory_core.wiki.git import GitBusy, GitFailed, GitMissing, GitRefused, GitStorage
 from memory_core.wiki.git_batch import BatchFiles, batch_message, file_of_change
 from memory_core.wiki.git_repair import is_sound, repair, tidy
@@ -60,7 +62,8 @@ class History:
     ) -> None:
         self._repository = repository
         self._database = database
-        self._files = BatchFiles(database, root, self._held_back)
+        self._files = BatchFiles(database, root, self._held_back, repository.tracked)
+        self._root = root
         self._aside = aside
         self._state = state
         self._may_write = may_write
@@ -192,6 +195,7 @@ class History:
         self._state.git_version = repository.git.version()
         is_new = not repository.git.is_there()
         if is_new:
+            self._check_not_away()
             repository.create()
         else:
             with repository.locks.index():
@@ -217,6 +221,11 @@ class History:
         self._state.note = done.note
         self._is_unsure = not done.is_rerooted
         return True
+
+    def _check_not_away(self) -> None:
+        """No history is begun in place of one that a disk which is not mounted may have."""
+        if self._has_pages() and (not self._root.is_dir() or is_bare(self._root)):
+            raise Away("the wiki's own directory is not there or empty; its history waits for it")
 
     def _has_pages(self) -> bool:
         with self._database.snapshot() as reading:

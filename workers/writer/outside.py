@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from memory_core import limits
@@ -16,8 +16,9 @@ from memory_core.commands.outside import Finding, LookAt, What, apply_findings, 
 from memory_core.domain.project import Project
 from memory_core.errors import NotAlone, StorageStopped
 from memory_core.store.transaction import Transaction
-from memory_core.store.wiki_tasks import REINDEX, WikiTask, open_task
+from memory_core.store.wiki_tasks import WikiTask, open_task
 from workers.writer.engine import Engine, Stopping
+from workers.writer.folders import FolderLooks, is_due
 from workers.writer.handover import Handover
 from workers.writer.report import BatchReport
 from workers.writer.wiki_status import Seen, StatusFile
@@ -26,6 +27,8 @@ logger = logging.getLogger(__name__)
 
 #: A look at a large wiki is followed by a pause of so many times its length.
 _PAUSE_PER_LOOK = 10.0
+#: Promised files that do not come while an open task waits for them; each is tried several times in it.
+_BLOCKED_SECONDS = 3 * limits.OUTBOX_RETRY_SECONDS
 _DONE = (What.STALE.value, What.SEEN.value, What.UNRENDERED.value)
 
 
@@ -40,6 +43,7 @@ class Outside:
         *,
         clock: Clock,
         status: StatusFile,
+        folders: FolderLooks,
         lost_before: int = NOTHING_LOST,
     ) -> None:
         """`lost_before`: see `memory_core.commands.lost_writes`."""
@@ -49,6 +53,9 @@ class Outside:
         self._look_at = look_at
         self._clock = clock
         self._status = status
+        self._folders = folders
+        #: How many promised files an open task waits for, and since when it has been so many.
+        self._unwritten: tuple[int, float] = (0, 0.0)
         self._stopping = threading.Event()
         self._wake = threading.Event()
         self._handover = Handover(self._stopping)
@@ -71,7 +78,8 @@ class Outside:
         findings = self._handover.waiting()
         if not findings:
             if self._handover.task_is_done:
-                self._engine.originate(lambda tx: count_for_task(tx, Counter(), is_finished=True), report)
+                left = Counter(blocked=self._unwritten[0]) if self._unwritten[0] else Counter[str]()
+                self._engine.originate(lambda tx: count_for_task(tx, left, is_finished=True), report)
                 self._handover.taken(0, Counter(), task_is_done=True)
             return
         some = findings[:1] if self._careful else findings
@@ -172,9 +180,9 @@ class Outside:
         known, task = self._finder.projects(), self._finder.open_task()
         is_whole = is_whole or task is not None
         self._handover.counts()
-        if is_whole:
-            self._look_at_strangers(known, task)
         states = self._seen.projects
+        if is_whole or is_due(known, touched, states, self._folders):
+            known = self._look_at_folders(known, task)
         self._seen.projects = {}
         looking = 0.0
         for directory, project in known.items():
@@ -196,32 +204,33 @@ class Outside:
         self._seen.entered += counts
         self._seen.task = task
         states = self._seen.projects.values()
-        is_waiting = any(state.waiting for state in states)
+        is_waiting = self._folders.is_waiting or any(state.waiting for state in states)
         if task is None:
             return pause, is_waiting or counts[What.STALE.value] > 0
         done = sum(number for what, number in counts.items() if what not in _DONE)
-        if not is_waiting and not done and not any(state.unwritten for state in states):
+        if not is_waiting and not done and not self._waits_for_files(sum(s.unwritten for s in states)):
             self._handover.task_is_done = True
             self._handover.wait_empty()
         return limits.FILE_QUIET_SECONDS, True
 
-    def _look_at_strangers(self, known: Mapping[str, Project], task: WikiTask | None) -> None:
-        self._seen.strangers = {}
-        ids = {project.id: directory for directory, project in known.items()}
-        found: list[Finding] = []
-        for directory, project in self._finder.strangers(known).items():
-            if project is None:
-                said = "it has no _meta.md that names its project"
-            elif project.id in ids:
-                said = f"it is {ids[project.id]}, moved or copied; move it back"
-            elif task is not None and task.kind == REINDEX and self._finder.belongs(project, directory):
-                found.append(Finding(what=What.ADOPTED, project=project, file=directory))
-                continue
-            else:
-                said = f"the database does not know the project {project.workspace}/{project.name}; memoryd reindex takes it in"
-            self._seen.strangers[directory] = said
-        if found:
-            self._give(found)
+    def _waits_for_files(self, unwritten: int) -> bool:
+        """Whether promised files still come; what stands in the way of the others is named in the status."""
+        before, since = self._unwritten
+        now = self._clock.monotonic()
+        if unwritten != before:
+            since = now
+        self._unwritten = unwritten, since
+        return unwritten > 0 and now - since < _BLOCKED_SECONDS
+
+    def _look_at_folders(self, known: dict[str, Project], task: WikiTask | None) -> dict[str, Project]:
+        """Directory → project, as it is when what was found about whole directories is entered."""
+        found = self._folders.look(known, task, self._seen.projects)
+        self._seen.strangers, self._seen.away = self._folders.strangers, self._folders.away
+        if not found:
+            return known
+        self._give(found)
+        self._handover.wait_empty()
+        return self._finder.projects()
 
     def _look_at_project(self, project: Project, task: WikiTask | None, state: ProjectState) -> float:
         """Hand over what is found in one project; how long the comparison took, seconds."""

@@ -38,6 +38,7 @@ from workers.writer.celery_worker import Consumer
 from workers.writer.clean_stop import was_clean
 from workers.writer.duties import Duties, Duty
 from workers.writer.engine import Engine, Stopping
+from workers.writer.folders import FolderLooks
 from workers.writer.history import History
 from workers.writer.history_state import HistoryState
 from workers.writer.loop import WriterLoop
@@ -105,17 +106,19 @@ def assemble(
     lost_before = engine.read(newest_version) if is_unclean else NOTHING_LOST
     redact = _late_redactor(settings)
     tree, watcher = WikiTree(settings.wiki), Watcher(settings.wiki, clock)
+    finder = Finder(
+        tree,
+        Database(settings.database),
+        Comparison(tree, clock),
+        redact,
+        PastFiles(Git(settings.wiki, settings.tmp_dir)),
+    )
     outside = Outside(
         engine,
-        Finder(
-            tree,
-            Database(settings.database),
-            Comparison(tree, clock),
-            redact,
-            PastFiles(Git(settings.wiki, settings.tmp_dir)),
-        ),
+        finder,
         tree.look,
         clock=clock,
+        folders=FolderLooks(settings.wiki, finder, clock),
         status=StatusFile(status_file(settings.run_dir), clock, watcher.state),
         lost_before=lost_before,
     )

@@ -29,6 +29,8 @@ class Seen:
     projects: dict[bytes, ProjectState] = field(default_factory=dict[bytes, ProjectState])
     #: Directories that are no project of the database, and why.
     strangers: dict[str, str] = field(default_factory=dict[str, str])
+    #: Why the wiki as a whole is not to be had; empty when it is.
+    away: str = ""
     looked_at: int | None = None
     #: Of the last look, with the time for entering what it found.
     seconds: float = 0.0
@@ -55,7 +57,13 @@ class StatusFile:
     def content(self, seen: Seen) -> dict[str, Any]:
         states = list(seen.projects.values())
         held = [
-            {"project": state.name, "missing": state.held, "pages": state.pages}
+            {
+                "project": state.name,
+                "folder": state.folder,
+                "missing": state.held,
+                "pages": state.pages,
+                "reason": state.away or "so many files vanished at once",
+            }
             for state in states
             if state.held
         ]
@@ -65,7 +73,8 @@ class StatusFile:
             for file, trouble in sorted(state.troubles.items())
         ]
         return {
-            "status": "held" if held else "ok",
+            "status": "held" if held or seen.away else "ok",
+            "away": seen.away,
             "watcher": self._watching(),
             "written_at": self._clock.now_us(),
             "looked_at": seen.looked_at,
@@ -75,6 +84,7 @@ class StatusFile:
             "files": sum(state.files for state in states),
             "pages": sum(state.pages for state in states),
             "waiting": sum(state.waiting for state in states),
+            "unwritten": sum(state.unwritten for state in states),
             "broken": sum(state.broken for state in states),
             "held": held,
             "troubles": troubles[: limits.WIKI_TROUBLES_SHOWN],
