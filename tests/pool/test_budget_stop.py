@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 from collections import Counter
@@ -20,7 +19,7 @@ from tests.models.fakes.openai import OpenAICompatible
 from tests.models.server import Server, serving
 from tests.mutants import job_kinds
 from tests.pool.conftest import LOADER, ROOT
-from tests.pool.test_real_stack import Stack
+from tests.pool.whole_stack import Stack
 from tests.stack.conftest import make_tree, wait_until
 from web.parts import build
 
@@ -54,11 +53,6 @@ class Metered:
 
     def will(self, count: int, text: str = "fine") -> None:
         self.vendor.will(*(self.fake.answer(text) for _ in range(count)))
-
-    def restart_writer(self) -> None:
-        old = self.stack.tree.pids["writer"]
-        os.kill(old, signal.SIGTERM)
-        wait_until(lambda: self.stack.tree.pids.get("writer") not in (None, old), 30)
 
     def memoryd(self, *words: str) -> tuple[int, Any]:
         """Exit code, and what a command says as JSON."""
@@ -132,10 +126,11 @@ def test_a_budget_that_is_reached_in_mid_batch_loses_nothing_and_a_raised_cap_co
     assert (code, told["state"]["state"], told["state"]["jobs_waiting"]) == (0, "budget_reached", 6)
     assert told["state"]["until"].endswith("T00:00:00Z")
 
+    writer = metered.stack.tree.pids["writer"]
     metered.configure(1_000_000)
-    metered.restart_writer()
 
     wait_until(lambda: metered.jobs() == {("completed", None, 0): JOBS}, 90)
+    assert metered.stack.tree.pids["writer"] == writer
     asked = len(metered.vendor.asked)
     # The call of the job that was stopped between its two is made again.
     assert asked == 2 * JOBS + 1

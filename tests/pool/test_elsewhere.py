@@ -26,7 +26,7 @@ from memory_core.domain.token import mint
 from tests.mutants import job_kinds
 from tests.pool import apart
 from tests.pool.conftest import LOADER, ROOT
-from tests.pool.test_real_stack import QUICK, Stack
+from tests.pool.whole_stack import QUICK, Stack
 from tests.stack.conftest import free_ports, make_tree, wait_until
 from web.parts import build
 from workers import broker

@@ -4,136 +4,22 @@ from __future__ import annotations
 
 import os
 import signal
-import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from memory_core import bootstrap
-from memory_core.config import Settings, install_id
-from tests.mutants import job_kinds
-from tests.mutants.job_kinds import EnqueueProbes
-from tests.pool.conftest import LOADER, ROOT
 from tests.pool.one_slot import noted_pid
-from tests.pool.real_worker import RealWorker
-from tests.stack.conftest import RunningTree, is_alive, make_tree, wait_until
-from web.auth import Caller
-from web.identity import CommandId
-from web.parts import Parts, build
-from workers import broker
+from tests.pool.whole_stack import Stack, whole_stack
+from tests.stack.conftest import is_alive, wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(180)]
-
-QUICK = (
-    "JOB_LEASE_SECONDS=2,JOB_RENEW_SECONDS=0.3,JOB_BACKOFF_SECONDS=0.2,JOB_START_GRACE_SECONDS=0,"
-    "JOB_FAILURES_MAX=2,JOB_DEATHS_UNCOUNTED=1,POOL_RENEW_AGAIN_SECONDS=0.3"
-)
-
-
-@dataclass
-class Stack:
-    """A whole server whose leases last two seconds, and a way to look into its jobs."""
-
-    tree: RunningTree
-    parts: Parts
-    home: Path
-    number: int = 0
-
-    @property
-    def settings(self) -> Settings:
-        return self.tree.settings
-
-    def enqueue(
-        self, what: str = "echo", text: str = "", notes: str = "", *, count: int = 1, kind: str = "probe"
-    ) -> list[str]:
-        """Jobs, each with a subject of its own; the subjects."""
-        subjects = []
-        for _ in range(count):
-            self.number += 1
-            subjects.append(f"{what}|{text}|{notes}|{self.number}")
-        answer = self.parts.gate.submit(
-            EnqueueProbes(kind=kind, subjects=tuple(subjects)),
-            CommandId(value=os.urandom(16), is_foreign=False),
-            Caller(principal="owner", scope="admin"),
-            seconds=10.0,
-        )
-        assert answer == {"created": count}
-        return subjects
-
-    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-        with closing(sqlite3.connect(f"file:{self.settings.database}?mode=ro", uri=True)) as connection:
-            return connection.execute(sql, values).fetchall()
-
-    def states(self, subjects: list[str]) -> list[str]:
-        wanted = set(subjects)
-        return [state for subject, state in self.rows("SELECT subject, state FROM jobs") if subject in wanted]
-
-    def wait_completed(self, subjects: list[str], seconds: float = 40.0) -> None:
-        """Each took effect exactly once, by what its `apply` left in the audit log."""
-        wait_until(lambda: self.states(subjects) == ["completed"] * len(subjects), seconds)
-        self.check_once(subjects)
-
-    def check_once(self, subjects: list[str]) -> None:
-        applied = [
-            detail for (detail,) in self.rows("SELECT detail FROM audit_log WHERE op = 'probe_applied'")
-        ]
-        for subject in subjects:
-            assert sum(f'"{subject}"' in detail for detail in applied) == 1, subject
-
-    def column(self, subject: str, name: str) -> Any:
-        ((value,),) = self.rows(f"SELECT {name} FROM jobs WHERE subject = ?", subject)
-        return value
-
-    def wait_running(self, subject: str) -> None:
-        wait_until(lambda: self.column(subject, "state") == "running", 20)
-
-    @property
-    def pool(self) -> int:
-        return self.tree.pids["pool"]
-
-    def wait_new_pool(self, old: int) -> None:
-        wait_until(lambda: self.tree.pids.get("pool") not in (None, old), 20)
-
-    def arm(self, step: str) -> None:
-        (self.home / "die-at").write_text(step)
-
-    def worker(self, name: str, *, mutants: str = "", quick: str = "", **more: Any) -> RealWorker:
-        """One more worker of this stack, with its own token and no data directory."""
-        return RealWorker(
-            self.home / name,
-            broker.broker_url(self.settings),
-            self.settings.url,
-            mutants=mutants,
-            environ={"POOL_QUICK": QUICK + quick, "DIE_AT": str(self.home / "die-at")},
-            install=install_id(self.settings),
-            pool_token_file=str(self.settings.local_pool_token_file),
-            **more,
-        )
 
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    home = tmp_path_factory.mktemp("pool")
-    bootstrap.load_commands()
-    job_kinds.register()
-    with make_tree(home) as start:
-        tree = start(
-            "workers.supervisor",
-            environ={
-                "PYTHONPATH": f"{LOADER}:{ROOT}",
-                "MEMORYD_TEST_MUTANT": "job_kinds,quick_jobs,quick_pool,die_at",
-                "POOL_QUICK": QUICK,
-                "DIE_AT": str(home / "die-at"),
-            },
-        )
-        tree.wait_ready(60)
-        parts = build(tree.settings)
-        yield Stack(tree=tree, parts=parts, home=home)
-        parts.line.close()
+    with whole_stack(tmp_path_factory.mktemp("pool")) as made:
+        yield made
 
 
 def test_a_job_goes_through_the_whole_stack(stack: Stack):

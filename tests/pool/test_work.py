@@ -21,7 +21,7 @@ from memory_core.domain.job import Failure
 from tests.mutants import job_kinds
 from tests.pool.conftest import LOADER, ROOT
 from tests.pool.one_slot import noted_pid
-from tests.pool.test_real_stack import Stack
+from tests.pool.whole_stack import Stack
 from tests.stack.conftest import is_alive, make_tree, wait_until
 from web.parts import build
 
