@@ -54,7 +54,7 @@ def read_settings(settings: config.Settings, environ: Mapping[str, str] | None =
     """`[models]` of the configuration file, under the environment.
 
     Raises `Invalid` for a key that nobody reads, a value of the wrong type or out of its range, a provider that there
-    is none of, and a key that stands in the file.
+    is none of, a model or an address that the provider needs and that is missing, and a key that stands in the file.
     """
     told = config.section(settings, _SECTION, environ)
     in_file = config.section(settings, _SECTION, {})
@@ -76,12 +76,10 @@ def choose(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> Lan
     """
     if not read.provider:
         return None
-    vendor = _vendor(language_vendors, "provider", read.provider)
-    model = read.model or vendor.default_model
-    if not model:
-        raise Invalid(f"[{_SECTION}] model is missing: {vendor.title} has no model of its own choice")
+    vendor = _installed(_vendor(language_vendors, "provider", read.provider))
+    model, base_url = _language_place(read, vendor)
     key = _key(vendor, read.provider, read.api_key, read.api_key_file, "api_key")
-    access = Access(model=model, base_url=_url(vendor, read.base_url, "base_url"), api_key=key)
+    access = Access(model=model, base_url=base_url, api_key=key)
     return WiredLanguageModel(
         name=read.provider,
         model=model,
@@ -101,10 +99,8 @@ def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = Non
     """
     if not read.embed_provider:
         return None
-    vendor = _vendor(embedding_vendors, "embed_provider", read.embed_provider)
-    model = read.embed_model or vendor.default_model
-    if not model:
-        raise Invalid(f"[{_SECTION}] embed_model is missing: {vendor.title} has no model of its own choice")
+    vendor = _installed(_vendor(embedding_vendors, "embed_provider", read.embed_provider))
+    model, base_url = _embedding_place(read, vendor)
     is_same = read.embed_provider == read.provider
     has_own_key = bool(read.embed_api_key or read.embed_api_key_file) or not is_same
     key = _key(
@@ -114,10 +110,9 @@ def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = Non
         read.embed_api_key_file if has_own_key else read.api_key_file,
         "embed_api_key",
     )
-    base_url = read.embed_base_url or (read.base_url if is_same else "")
     access = Access(
         model=model,
-        base_url=_url(vendor, base_url, "embed_base_url"),
+        base_url=base_url,
         api_key=key,
         dimensions=read.embed_dimensions,
     )
@@ -160,10 +155,11 @@ def known_providers() -> tuple[list[str], list[str]]:
 
 
 def _check(read: ModelSettings) -> None:
-    for name, known in zip(("provider", "embed_provider"), known_providers(), strict=True):
-        value = getattr(read, name)
-        if value and value not in known:
-            raise Invalid(f"[{_SECTION}] {name} = {value!r}: there is none; choose one of {', '.join(known)}")
+    # What only the workers have, a client and a key, is not asked for here.
+    if read.provider:
+        _language_place(read, _vendor(language_vendors, "provider", read.provider))
+    if read.embed_provider:
+        _embedding_place(read, _vendor(embedding_vendors, "embed_provider", read.embed_provider))
     for name, least, most in (
         ("timeout_seconds", 1, limits.MODEL_CALL_SECONDS_MAX),
         ("max_output_tokens", 1, limits.MODEL_OUTPUT_TOKENS_MAX),
@@ -198,10 +194,33 @@ def _vendor(registry: Registry[Vendor[W]], key: str, name: str) -> Vendor[W]:
         raise Invalid(
             f"[{_SECTION}] {key} = {name!r}: there is none; choose one of {', '.join(registry.names())}"
         )
-    vendor = registry.get(name)
+    return registry.get(name)
+
+
+def _installed(vendor: Vendor[W]) -> Vendor[W]:
     if not _is_installed(vendor.module):
         raise Invalid(f"{vendor.title} needs its client; install it: pip install 'memoryd[{vendor.extra}]'")
     return vendor
+
+
+def _language_place(read: ModelSettings, vendor: Vendor[Any]) -> tuple[str, str]:
+    """The model and the base URL of the language model, the latter empty where it is the vendor's own."""
+    return _model(vendor, read.model, "model"), _url(vendor, read.base_url, "base_url")
+
+
+def _embedding_place(read: ModelSettings, vendor: Vendor[Any]) -> tuple[str, str]:
+    """The same of the embedder; the language model's address serves where both are of one provider."""
+    shared = read.base_url if read.embed_provider == read.provider else ""
+    return (
+        _model(vendor, read.embed_model, "embed_model"),
+        _url(vendor, read.embed_base_url or shared, "embed_base_url"),
+    )
+
+
+def _model(vendor: Vendor[Any], told: str, name: str) -> str:
+    if model := told or vendor.default_model:
+        return model
+    raise Invalid(f"[{_SECTION}] {name} is missing: {vendor.title} has no model of its own choice")
 
 
 def _is_installed(module: str) -> bool:
