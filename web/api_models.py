@@ -12,7 +12,6 @@ from memory_core import limits
 from memory_core.commands.model_control import CheckModels, PauseModels, ResumeModels
 from memory_core.domain.budget import days_before
 from memory_core.errors import Invalid
-from memory_core.models.settings import read_settings
 from memory_core.store import model_usage
 from web import lists, model_state
 from web.answers import json_answer
@@ -28,13 +27,13 @@ class _Pause(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("api_models", __name__, url_prefix="/api/v1/models")
-    models = read_settings(parts.settings)
+    configured = model_state.Configured(parts.settings)
 
     @routes.get("")
     @needs("read")
     def _state() -> Response:
         with parts.database.snapshot() as reading:
-            return json_answer(model_state.whole(reading, models, parts.clock.now_us()))
+            return json_answer(model_state.whole(reading, configured, parts.clock.now_us()))
 
     @routes.get("/usage")
     @needs("read")
@@ -63,7 +62,7 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/test")
     @needs("admin")
     def _test() -> Response:
-        if not (models.provider or models.embed_provider):
+        if not configured.has_provider:
             raise Invalid(
                 "no provider is configured: name one in the configuration file under [models]"
                 " (provider, embed_provider) and start the server again"

@@ -8,7 +8,6 @@ from flask import Blueprint, Response
 from prometheus_client.core import Metric
 
 from memory_core.config import Settings
-from memory_core.models.settings import read_settings
 from web import job_metrics, model_state
 from web.auth import needs
 from web.line import Line
@@ -18,7 +17,7 @@ from web.parts import Parts
 
 def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("metrics", __name__)
-    of_writer, models = writer_gauges(parts.settings.run_dir), read_settings(parts.settings)
+    of_writer, models = writer_gauges(parts.settings.run_dir), model_state.Configured(parts.settings)
 
     @routes.get("/metrics")
     @needs("metrics")

@@ -7,11 +7,14 @@ from typing import Any
 
 from prometheus_client.core import Metric
 
-from memory_core import limits
+from memory_core import job_kind, limits
 from memory_core.clock import Clock, rfc3339
+from memory_core.config import Settings
 from memory_core.domain import budget as rules
 from memory_core.domain.budget import MICROS, Budget, Cap, Spent, Stop
-from memory_core.models.settings import ModelSettings, open_key_files
+from memory_core.errors import Invalid
+from memory_core.models.budget_settings import read_budget
+from memory_core.models.settings import ModelSettings, open_key_files, read_settings
 from memory_core.store import model_budget, model_calls, model_usage, projects
 from memory_core.store.database import Database, Snapshot
 from memory_core.store.model_budget import EVERYWHERE, Pause
@@ -19,20 +22,50 @@ from web.meters import counter, gauge
 from web.shapes import time_text
 
 
-def short(reading: Snapshot, models: ModelSettings, now: int) -> dict[str, Any]:
+class Configured:
+    """What this process was told of models, and what its configuration says of the budget now."""
+
+    def __init__(self, settings: Settings) -> None:
+        """Raises `Invalid`."""
+        self.models: ModelSettings = read_settings(settings)
+        self._settings = settings
+
+    @property
+    def has_provider(self) -> bool:
+        return bool(self.models.provider or self.models.embed_provider)
+
+    def warnings(self, reading: Snapshot) -> list[str]:
+        """Sentences for a person: keys' files that are open to others, caps that are not those in force."""
+        return [*open_key_files(self.models), *self._of_budget(reading)]
+
+    def _of_budget(self, reading: Snapshot) -> list[str]:
+        try:
+            told = model_budget.text_of(read_budget(self._settings, kinds=job_kind.kinds.names()))
+        except Invalid as error:
+            return [f"the budget in force is that of before, for {error}"]
+        if model_budget.in_force(reading).text in ("", told):
+            return []
+        return [
+            "[budget] is configured otherwise than the budget in force: a changed file counts within seconds, "
+            "a changed variable of the environment from the writer's next start"
+        ]
+
+
+def short(reading: Snapshot, configured: Configured, now: int) -> dict[str, Any]:
     """`{state, provider, model, embed_provider, embed_model}`, and where they do not go on `reason`, `until`, `message`.
 
-    `warnings`, where there are any: sentences about keys' files that are open to others.
+    `warnings`, where there are any: sentences for a person (`Configured.warnings`).
 
     `state` is `off` (no provider is configured here), `on`, `paused` (by a person) or `budget_reached`, which means all; what
     stops one project or kind is in `whole`.
     """
     named: dict[str, Any] = {
-        name: getattr(models, name) or None for name in ("provider", "model", "embed_provider", "embed_model")
+        name: getattr(configured.models, name) or None
+        for name in ("provider", "model", "embed_provider", "embed_model")
     }
-    if not (models.provider or models.embed_provider):
+    if not configured.has_provider:
         return {"state": "off", **named}
-    if warnings := open_key_files(models):
+    if warnings := configured.warnings(reading):
         named["warnings"] = warnings
     general = [
         found for found in model_budget.stops(reading, now) if found.scope == EVERYWHERE and not found.kind
@@ -51,17 +84,17 @@ def short(reading: Snapshot, models: ModelSettings, now: int) -> dict[str, Any]:
     }
 
 
-def whole(reading: Snapshot, models: ModelSettings, now: int) -> dict[str, Any]:
+def whole(reading: Snapshot, configured: Configured, now: int) -> dict[str, Any]:
     """`short`, all that stops calls, the budget, what today used of it, and what waits."""
     budget, today = model_budget.in_force(reading).budget, rules.day_of(now)
     used = model_usage.spent(reading, today, today)
     reserved = model_calls.open_sums(reading, today, today)
     return {
-        **short(reading, models, now),
+        **short(reading, configured, now),
         "stops": [_stop(reading, found) for found in model_budget.stops(reading, now)],
         "currency": budget.currency,
         "budget": {**_cap(budget.day), "project": _cap(budget.project), "backlog_max": budget.backlog_max},
-        "priced": _is_priced(budget, models),
+        "priced": _is_priced(budget, configured.models),
         "today": {"day": today, **_spent(used), "reserved": _spent(reserved)},
         "refused_today": [dict(row) for row in model_usage.refusals(reading, today)],
         "jobs_waiting": model_budget.waiting(reading, limits.WAITING_COUNTED_MAX),
@@ -82,10 +115,10 @@ def usage_shape(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def metrics(database: Database, models: ModelSettings, clock: Clock) -> Iterator[Metric]:
+def metrics(database: Database, configured: Configured, clock: Clock) -> Iterator[Metric]:
     with database.snapshot() as reading:
         totals, refusals = model_usage.totals(reading), model_usage.refusals(reading)
-        state = short(reading, models, clock.now_us())["state"]
+        state = short(reading, configured, clock.now_us())["state"]
         waiting = model_budget.waiting(reading, limits.WAITING_COUNTED_MAX)
         currency = model_budget.in_force(reading).budget.currency
     names = ("kind", "provider", "model")

@@ -10,7 +10,6 @@ from memory_core import limits
 from memory_core.clock import MICROSECONDS, Clock
 from memory_core.config import Settings
 from memory_core.errors import CoreError
-from memory_core.models.settings import read_settings
 from memory_core.store import git_batches
 from memory_core.store.database import Database
 from web import model_state
@@ -66,7 +65,7 @@ class Vitals:
         self._disk = disk
         self._database = database
         self._version = version
-        self._model_settings = read_settings(settings)
+        self._models_configured = model_state.Configured(settings)
 
     def read(self) -> Mapping[str, Any]:
         """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki, models}`."""
@@ -98,7 +97,7 @@ class Vitals:
         """A budget that is used up is no failure: there is no `status` here."""
         try:
             with self._database.snapshot() as reading:
-                return model_state.short(reading, self._model_settings, self._clock.now_us())
+                return model_state.short(reading, self._models_configured, self._clock.now_us())
         except CoreError as error:
             return {"state": "unknown", "reason": str(error)}
 

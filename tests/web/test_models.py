@@ -338,3 +338,29 @@ def test_a_key_s_file_that_is_open_to_others_is_told_by_the_state(
     assert f"chmod 600 {key}" in warning
     key.chmod(0o600)
     assert "warnings" not in house.get("/api/v1/models").get_json()
+
+
+def test_a_budget_that_is_configured_and_not_in_force_is_told(
+    house_factory: Callable[..., House], tmp_path: Any
+):
+    file = tmp_path / "config.toml"
+    file.write_text(f"{CONFIGURED}[budget]\ntokens_per_day = 10\n")
+    house = house_factory(config_file=str(file))
+
+    def warnings() -> list[str]:
+        return house.get("/api/v1/models").get_json().get("warnings", [])
+
+    assert warnings() == []
+    allow(house, Budget(day=Cap(tokens=10)))
+    assert warnings() == []
+
+    file.write_text(f"{CONFIGURED}[budget]\ntokens_per_day = 20\n")
+    (warning,) = warnings()
+    assert "otherwise than the budget in force" in warning
+    assert house.get("/api/v1/status").get_json()["models"]["warnings"] == [warning]
+    file.write_text(f"{CONFIGURED}[budget]\ntokens_per_day = many\n")
+    (warning,) = warnings()
+    assert "the budget in force is that of before" in warning
+    file.write_text(f"{CONFIGURED}[budget]\ntokens_per_day = 20\n")
+    allow(house, Budget(day=Cap(tokens=20)))
+    assert warnings() == []

@@ -16,7 +16,6 @@ from memory_core.commands.rendering import render_due
 from memory_core.commands.sessions import refinalise_due
 from memory_core.config import Settings
 from memory_core.ids import IdSource
-from memory_core.models.budget_settings import read_budget
 from memory_core.store.database import Database
 from memory_core.store.git_batches import newest_version
 from memory_core.wiki.compare import Comparison
@@ -133,7 +132,7 @@ def assemble(
                 *DUTIES,
                 _books_of(history),
                 *jobs.duties(job_kind.schedules(settings), clock),
-                *models.duties(read_budget(settings, kinds=job_kind.kinds.names())),
+                *models.duties(models.ConfiguredBudget(settings, job_kind.kinds.names())),
             ),
         ),
         files=WikiFiles(
