@@ -24,10 +24,11 @@ from tests.e2e.running import wait_until
 from tests.mutants.empty_jobs import KIND, QUEUE, register
 from tests.pool.real_worker import RealWorker
 from workers.broker import broker_url
+from workers.pool.claiming import claim
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
 from workers.pool.remote import token_reader
-from workers.pool.running import Pace, Run, claim
+from workers.pool.running import Pace, Run
 
 #: Of round trips of an MCP write that are measured in the same run, in turns.
 ROUND_TRIPS = at_most(3)

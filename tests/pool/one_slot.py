@@ -11,9 +11,10 @@ from memory_core.clock import SystemClock
 from memory_core.config import Settings
 from tests.pool.small_gate import SmallGate, SmallJob
 from tests.stack.conftest import wait_until
+from workers.pool.claiming import claim
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
-from workers.pool.running import Pace, Report, Run, claim
+from workers.pool.running import Pace, Report, Run
 
 NURSERY = Nursery()
 QUICK = Pace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from memory_core import limits
 from memory_core.clock import FakeClock
-from tests.pool.one_slot import NURSERY, Slot, noted_pid, only_ending
+from tests.pool.one_slot import NURSERY, Slot, in_background, noted_pid, only_ending
 from tests.pool.small_gate import SmallGate, cut_after, says
 from tests.stack.conftest import is_alive, wait_until
 from workers.pool.killable import ComputeChild
@@ -67,6 +68,63 @@ def test_looks_that_find_no_job_do_not_keep_an_idle_child(gate: SmallGate, own_s
     own_slot.child.rest(60.0)
 
     assert own_slot.child.pid is None
+
+
+def test_a_child_that_dies_while_it_lies_idle_costs_the_next_job_nothing(
+    gate: SmallGate, own_slot: Slot, monkeypatch: pytest.MonkeyPatch
+):
+    own_slot.warm(gate)
+    dying, give = own_slot.child.pid, own_slot.child.begin
+    assert dying is not None
+    given = threading.Event()
+
+    def begin(work: Any, hear: Any) -> None:
+        give(work, hear)
+        given.set()
+
+    monkeypatch.setattr(own_slot.child, "begin", begin)
+    # Alive when the work is given to it, and dead before it read it.
+    os.kill(dying, signal.SIGSTOP)
+    job = gate.add("probe", {"text": "all the same"})
+    thread, _ = in_background(own_slot.work)
+    assert given.wait(20)
+    os.kill(dying, signal.SIGKILL)
+    thread.join(30)
+
+    assert only_ending(job)[1]["output"] == {"text": "all the same"}
+    assert job.claims == 1
+    assert own_slot.child.pid != dying
+
+
+def test_an_idle_child_that_is_dead_already_is_replaced_unnoticed(gate: SmallGate, own_slot: Slot):
+    own_slot.warm(gate)
+    dead = own_slot.child.pid
+    assert dead is not None
+    os.kill(dead, signal.SIGKILL)
+    job = gate.add("probe", {"text": "anew"})
+
+    own_slot.work()
+
+    assert only_ending(job)[1]["output"] == {"text": "anew"}
+
+
+def test_children_that_do_not_even_begin_are_counted_to_the_job_from_the_second_on(
+    gate: SmallGate, own_slot: Slot
+):
+    spawned: list[int] = []
+
+    def spawn(argv: Any) -> Any:
+        process = NURSERY.spawn(argv)
+        spawned.append(process.pid)
+        return process
+
+    own_slot.child = ComputeChild(spawn, own_slot.clock, argv=("/bin/false",))
+    job = gate.add("probe", {})
+
+    own_slot.work()
+
+    assert only_ending(job) == ("fail", {"error": "child_died", "permanent": False})
+    assert len(spawned) == 2
 
 
 def test_an_inline_kind_needs_no_child(gate: SmallGate, own_slot: Slot):

@@ -14,7 +14,8 @@ from memory_core import limits
 from memory_core.clock import FakeClock, SystemClock
 from memory_core.errors import CoreError, Forbidden, StaleLease, Unavailable
 from tests.stack.conftest import wait_until
-from workers.pool.running import Claim, ClaimedJob, Report
+from workers.pool.claiming import Claim, ClaimedJob
+from workers.pool.running import Report
 from workers.pool.slots import Slots
 
 pytestmark = pytest.mark.timeout(60)

@@ -35,6 +35,7 @@ def main() -> int:
     threading.Thread(target=_listen, args=(stdin, inbox, talk), name="parent", daemon=True).start()
     while True:
         work = inbox.get()
+        talk.say(frames.Begun(number=work.number))
         try:
             output = run_kind(work.kind, work.input, partial(_tools, talk, work.number, settings, models))
         except BaseException as error:  # whatever a kind raises ends its job, not this process

@@ -24,10 +24,11 @@ from memory_core.config import Settings
 from memory_core.errors import CoreError, Forbidden, Invalid, NotFound
 from memory_core.job_kind import kinds
 from workers import data_dir, exit_codes, logs
+from workers.pool.claiming import Claim, ClaimedJob, claim
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
 from workers.pool.remote import gate_of, queues_of
-from workers.pool.running import Claim, ClaimedJob, Pace, Report, Run, claim
+from workers.pool.running import Pace, Report, Run
 from workers.pool.slots import AWAY, Slots
 
 #: What becomes of a job is told by these of its log records; their texts hold nothing that anybody wrote.

@@ -48,6 +48,12 @@ class Ask(msgspec.Struct, tag="ask", frozen=True):
     key: str
 
 
+class Begun(msgspec.Struct, tag="begun", frozen=True):
+    """The work was read and is being computed: whatever ends the child before this is nothing that the work did."""
+
+    number: int
+
+
 class Progress(msgspec.Struct, tag="progress", frozen=True):
     number: int
     text: str
@@ -72,7 +78,7 @@ class Failed(msgspec.Struct, tag="failed", frozen=True):
 
 
 ToChild = Work | Cancel | Reply
-FromChild = Ask | Progress | Done | Failed
+FromChild = Begun | Ask | Progress | Done | Failed
 
 _to_child = msgspec.msgpack.Decoder(ToChild)
 _from_child = msgspec.msgpack.Decoder(FromChild)

@@ -19,34 +19,13 @@ from memory_core.config import Settings
 from memory_core.domain.job import Failure, Reason
 from memory_core.errors import Conflict, CoreError, Invalid, StaleLease, Unavailable
 from workers.pool import frames
+from workers.pool.claiming import Claim, ClaimedJob
 from workers.pool.computing import ending_of, run_kind
 from workers.pool.gate import Pause, PoolGate, new_key
 from workers.pool.killable import ComputeChild, Died
 from workers.pool.tools import InlineTools
 
 logger = logging.getLogger(__name__)
-
-
-class ClaimedJob(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gate says of a job that it gives away."""
-
-    id: str
-    kind: str
-    queue: str
-    #: `workspace/project`; None: the whole install.
-    project: str | None = None
-    attempt: int
-    run_seconds: float
-    is_inline: bool = False
-
-
-class Claim(msgspec.Struct, frozen=True, kw_only=True):
-    """The answer of `/pool/claim`."""
-
-    job: ClaimedJob | None
-    input: msgspec.Raw = msgspec.Raw(b"null")
-    input_digest: str = ""
-    more: bool = False
 
 
 class Ended(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,6 +114,9 @@ class Run:
         self._told: set[_Signal] = set()
         self._unwanted = threading.Event()
         self._over = threading.Event()
+        #: The child read the work; until then a child that dies may be replaced, once.
+        self._has_begun = False
+        self._may_replace_child = True
 
     def stop(self) -> None:
         """Hand the job back, uncounted, as soon as can be."""
@@ -167,14 +149,8 @@ class Run:
         return self._unless_unwanted(self._finish(output))
 
     def _in_child(self) -> _Ending:
-        work = frames.Work(number=self._number, kind=self.job.kind, input=bytes(self._claim.input))
-        try:
-            self._child.begin(work, self._events.put)
-        except OSError as error:
-            logger.error(
-                "no compute child can be started: %s", error.strerror, extra={"action": "compute_unstarted"}
-            )
-            return _release(Reason.CONTENDED)
+        if (unstarted := self._begin()) is not None:
+            return unstarted
         end = self._clock.monotonic() + self.job.run_seconds
         kill_at: float | None = None
         while True:
@@ -193,6 +169,18 @@ class Run:
                 kill_at = kill_at or self._clock.monotonic() + self._pace.cancel_seconds
             elif (ending := self._heard(event)) is not None:
                 return self._unless_unwanted(ending)
+
+    def _begin(self) -> _Ending | None:
+        """Give the work to the child; how the job ends where there can be none."""
+        work = frames.Work(number=self._number, kind=self.job.kind, input=bytes(self._claim.input))
+        try:
+            self._child.begin(work, self._events.put)
+        except OSError as error:
+            logger.error(
+                "no compute child can be started: %s", error.strerror, extra={"action": "compute_unstarted"}
+            )
+            return _release(Reason.CONTENDED)
+        return None
 
     def _next_event(self, until: float) -> object | None:
         """What happened next; None when the time is over and there is no result."""
@@ -213,21 +201,33 @@ class Run:
             self._child.end()
             return _LOST if event is _Signal.LOST else _release(Reason.STOPPING)
         if isinstance(event, Died):
-            logger.warning("a compute child died", extra={"action": "compute_died", **self._context()})
-            return _fail(Failure.CHILD_DIED)
+            return self._died()
         if isinstance(event, frames.Ask):
             threading.Thread(target=self._ask, args=(event,), name="ask", daemon=True).start()
         elif isinstance(event, frames.Reply):
             self._child.tell(event)
         elif (
-            isinstance(event, frames.Done | frames.Failed | frames.Progress) and event.number == self._number
+            isinstance(event, frames.Begun | frames.Done | frames.Failed | frames.Progress)
+            and event.number == self._number
         ):
+            if isinstance(event, frames.Begun):
+                self._has_begun = True
+                return None
             if isinstance(event, frames.Done):
                 return self._finish(event.output)
             if isinstance(event, frames.Failed):
                 return self._ending_of(event)
             logger.info("%s", event.text, extra={"action": "job_progress", **self._context()})
         return None
+
+    def _died(self) -> _Ending | None:
+        """A child may die while it lies idle, unseen until the next work is given to it: that is no failure of this job.
+        A second one that does not even begin may well be: by an input that no child can read."""
+        logger.warning("a compute child died", extra={"action": "compute_died", **self._context()})
+        if self._has_begun or self._told or not self._may_replace_child:
+            return _fail(Failure.CHILD_DIED)
+        self._may_replace_child = False
+        return self._begin()
 
     def _unless_unwanted(self, ending: _Ending) -> _Ending:
         """A kind that was told to stop may end in any way; half a result must not take effect."""
@@ -357,25 +357,6 @@ class Run:
             "queue": self.job.queue,
             "attempt": self.job.attempt,
         }
-
-
-def claim(
-    gate: PoolGate,
-    queues: list[str],
-    *,
-    worker: str,
-    on_data_host: bool,
-    seconds: float,
-    pause: Pause,
-    kind: str = "",
-) -> tuple[Claim, str]:
-    """Ask for the next job of some queues, or of one kind in them: the answer, and the lease that was made for it.
-
-    Raises what `PoolGate.insist` does. A claim whose answer never came ends by its lease, uncounted.
-    """
-    lease = secrets.token_urlsafe(32)
-    body = {"queues": queues, "lease": lease, "worker": worker, "on_data_host": on_data_host, "kind": kind}
-    return gate.insist("/pool/claim", body, seconds=seconds, pause=pause, type=Claim), lease
 
 
 def _fail(failure: Failure, *, is_permanent: bool = False) -> _Ending:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from memory_core import limits
 from memory_core.clock import Clock
 from memory_core.errors import CoreError, StaleLease, Unavailable
+from workers.pool.claiming import Claim, ClaimedJob
 from workers.pool.killable import ComputeChild
-from workers.pool.running import Claim, ClaimedJob, Report, Run
+from workers.pool.running import Report, Run
 
 logger = logging.getLogger(__name__)
 

@@ -26,10 +26,11 @@ from workers.broker import broker_url
 from workers.celery_app import LOOK_TASK, make_app, queue_name, ring, worker_of
 from workers.hearing import Hearing
 from workers.heartbeat import Heartbeat, heartbeat_file
+from workers.pool.claiming import Claim, ClaimedJob, claim
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
 from workers.pool.remote import gate_of, install_of, name_of, queues_of
-from workers.pool.running import Claim, ClaimedJob, Pace, Run, claim
+from workers.pool.running import Pace, Run
 from workers.pool.slots import Slots
 from workers.queue.connect import writer_client
 from workers.queue.doorbell import Doorbell
