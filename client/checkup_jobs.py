@@ -55,11 +55,13 @@ def _queues(server: Server) -> str:
     paused = [queue for queue in server.get("/api/v1/queues") if queue["paused"]]
     if not paused:
         return "none is paused"
-    return "; ".join(
-        f"{queue['queue']} is {jobs.paused(queue)}, {queue['pending']} waiting; "
-        f"on again with: memoryd jobs resume {queue['queue']}"
+    said = "; ".join(
+        f"{queue['queue']} is {jobs.paused(queue)}, {queue['pending']} waiting; {jobs.resuming(queue)}"
         for queue in paused
     )
+    if any(queue["pending"] for queue in paused):
+        raise Failed(f"jobs wait for a person: {said}")
+    return said
 
 
 def _failed(server: Server) -> str:

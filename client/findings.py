@@ -15,6 +15,8 @@ class Finding:
     check: str
     is_ok: bool
     detail: str
+    #: What a command that fails by this ends with; 0 where it is well.
+    exit_code: int = 0
 
 
 class Failed(Exception):
@@ -25,4 +27,4 @@ def finding(check: str, look: Callable[[], str]) -> Finding:
     try:
         return Finding(check=check, is_ok=True, detail=look())
     except (Failed, ServerError, OSError) as error:
-        return Finding(check=check, is_ok=False, detail=str(error))
+        return Finding(check=check, is_ok=False, detail=str(error), exit_code=getattr(error, "exit_code", 1))

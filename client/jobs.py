@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
@@ -13,6 +14,7 @@ from client.output import shortened
 from client.server import Server, ServerError
 
 _PAGE = 200
+_POLL_SECONDS = 0.3
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"))
 COLUMNS = ("made", "kind", "queue", "project", "state", "tries", "about", "id")
 
@@ -88,6 +90,11 @@ def paused(queue: dict[str, Any]) -> str:
     return f"paused by {queue['paused_by']} since {queue['paused_at'][:19]}"
 
 
+def resuming(queue: dict[str, Any]) -> str:
+    """What to do about a paused one."""
+    return f"on again with: memoryd jobs resume {queue['queue']}"
+
+
 def lasting(seconds: float) -> str:
     """In one unit, the largest that fits."""
     for size, unit in _UNITS:
@@ -100,6 +107,27 @@ def result_in_words(result: dict[str, Any] | None) -> str:
     """Its counts: `ended 3, files 120`."""
     counts = {name: value for name, value in (result or {}).items() if isinstance(value, int)}
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
+
+
+def ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[str, Any]:
+    """A job when it is over. Ctrl-C ends the watching, not the job. Raises `ServerError` when it takes longer."""
+    console = Console(stderr=True, quiet=quiet)
+    until = time.monotonic() + seconds
+    with console.status("waiting for a pool worker") as line:
+        while True:
+            job = one(server, job_id)
+            if job["finished_at"] is not None:
+                return job
+            if time.monotonic() > until:
+                raise ServerError(
+                    f"the job is still {state_of(job)} after {seconds:g} s; see memoryd jobs show {job_id}",
+                    code="unavailable",
+                )
+            if job["state"] == "running":
+                line.update(f"{job['worker']} is at it")
+            elif job["waits_for"]:
+                line.update(state_of(job))
+            time.sleep(_POLL_SECONDS)
 
 
 def queue_of(server: Server, name: str) -> dict[str, Any]:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
-from rich.console import Console
 
 from client import jobs
 from client.output import emit, fail, json_option, list_scope_options, table
@@ -15,7 +13,6 @@ from client.settings import load
 from memory_core import limits
 from memory_core.domain.job import Failure
 
-_POLL_SECONDS = 0.3
 _COLUMNS = ("day", "project", "kind", "model", "calls", "failed", "in", "out", "cached", "money")
 
 
@@ -44,7 +41,7 @@ def test(seconds: int, as_json: bool) -> None:
             as_json=as_json,
         )
     job_id = server.request("POST", "/api/v1/models/test", body={})[0]["job"]
-    job = _ended(server, job_id, seconds=seconds, quiet=as_json)
+    job = jobs.ended(server, job_id, seconds=seconds, quiet=as_json)
     if job["state"] != "completed":
         why = job["last_error"] or "it was cancelled"
         if state["state"] != "off" and why == Failure.NO_PROVIDER.sentence:
@@ -68,7 +65,13 @@ def usage(days: int, workspace: str | None, project: str | None, as_json: bool) 
     rows = server.get("/api/v1/models/usage", days=days, workspace=workspace, project=project)
 
     def text() -> None:
-        for line in (state_line(state), *_stop_lines(state), _today_line(state), *_waiting_lines(state)):
+        for line in (
+            state_line(state),
+            *(f"warning: {sentence}" for sentence in state.get("warnings", ())),
+            *_stop_lines(state),
+            _today_line(state),
+            *_waiting_lines(state),
+        ):
             click.echo(line, err=True)
         table(_COLUMNS, (_row(row, state["currency"]) for row in rows), empty="No call.", cut="model")
 
@@ -169,27 +172,6 @@ def _row(row: dict[str, Any], currency: str) -> tuple[Any, ...]:
 
 def _cap(cap: int | None) -> str:
     return "unlimited" if cap is None else f"{cap:,}"
-
-
-def _ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[str, Any]:
-    """The check's job when it is over. Ctrl-C ends the watching, not the job. Raises `ServerError` when it takes longer."""
-    console = Console(stderr=True, quiet=quiet)
-    until = time.monotonic() + seconds
-    with console.status("waiting for a pool worker") as line:
-        while True:
-            job = jobs.one(server, job_id)
-            if job["finished_at"] is not None:
-                return job
-            if time.monotonic() > until:
-                raise ServerError(
-                    f"the check is still {jobs.state_of(job)} after {seconds:g} s; see memoryd jobs show {job_id}",
-                    code="unavailable",
-                )
-            if job["state"] == "running":
-                line.update(f"{job['worker']} asks the models")
-            elif job["waits_for"]:
-                line.update(jobs.state_of(job))
-            time.sleep(_POLL_SECONDS)
 
 
 def _tell(found: dict[str, Any]) -> None:

@@ -8,8 +8,8 @@ from urllib.parse import quote
 import click
 
 from client import jobs
-from client.output import emit, json_option, table
-from client.server import Server
+from client.output import emit, fail, json_option, table
+from client.server import Server, ServerError
 from client.settings import load
 
 _COLUMNS = ("kind", "queue", "schedule", "last run", "what became of it", "next run")
@@ -40,8 +40,15 @@ def list_schedules(as_json: bool) -> None:
 @click.argument("kind")
 @click.option("--workspace", help="Workspace of the project; default: 'default'.")
 @click.option("--project", help="The project, for a kind that works by project.")
+@click.option(
+    "--wait",
+    "seconds",
+    type=click.IntRange(1, 86_400),
+    metavar="SECONDS",
+    help="Wait so long for the job's end and tell it; exit code 1 when it did not complete.",
+)
 @json_option
-def run(kind: str, workspace: str | None, project: str | None, as_json: bool) -> None:
+def run(kind: str, workspace: str | None, project: str | None, seconds: int | None, as_json: bool) -> None:
     """Make a job of a schedule now, whatever the time."""
     server = Server(load())
     query = (
@@ -50,16 +57,29 @@ def run(kind: str, workspace: str | None, project: str | None, as_json: bool) ->
         else ""
     )
     answer = server.request("POST", f"/api/v1/schedules/{quote(kind, safe='')}/run{query}", body={})[0]
+    if "id" not in answer:
+        emit(answer, as_json=as_json, text=lambda: click.echo(f"{kind}: taken; see: memoryd schedule list"))
+        return
+    is_over = answer["state"] not in ("pending", "running")
+    if not is_over and (hint := _paused(server, answer["id"])):
+        if seconds is not None:
+            fail(ServerError(f"job {answer['id']} waits: {hint}", code="paused", status=409), as_json=as_json)
+        click.echo(hint, err=True)
+    if seconds is None:
+        said = f"{kind}: job {answer['id']} is {answer['state']}; see: memoryd jobs show {answer['id']}"
+        emit(answer, as_json=as_json, text=lambda: click.echo(said))
+        return
+    job = jobs.ended(server, answer["id"], seconds=seconds, quiet=as_json)
+    told = ": ".join(filter(None, (job["state"], job["last_error"] or jobs.result_in_words(job["result"]))))
+    emit(job, as_json=as_json, text=lambda: click.echo(f"{kind}: job {job['id']} {told}"))
+    if job["state"] != "completed":
+        raise SystemExit(1)
 
-    def text() -> None:
-        if "id" in answer:
-            click.echo(
-                f"{kind}: job {answer['id']} is {answer['state']}; see: memoryd jobs show {answer['id']}"
-            )
-        else:
-            click.echo(f"{kind}: taken; see: memoryd schedule list")
 
-    emit(answer, as_json=as_json, text=text)
+def _paused(server: Server, job_id: str) -> str:
+    """What to know of the job's queue where it gives no job; empty where it does."""
+    queue = jobs.queue_of(server, jobs.one(server, job_id)["queue"])
+    return f"{queue['queue']} is {jobs.paused(queue)}; {jobs.resuming(queue)}" if queue["paused"] else ""
 
 
 def _short(time: str | None) -> str:

@@ -76,11 +76,12 @@ def test_a_worker_that_is_silent_for_longer_than_its_lease_serves_nothing():
     assert not looked("pool workers", queues=[queue(running=1, past_lease=1)]).is_ok
 
 
-def test_a_paused_queue_is_told_and_is_no_fault():
-    paused = queue(paused=True, paused_by="ada", paused_at="2026-01-02T03:30:00.5Z")
+@pytest.mark.parametrize("waiting", [0, 2])
+def test_a_paused_queue_is_told_and_is_a_fault_where_jobs_wait_for_it(waiting: int):
+    paused = queue(paused=True, paused_by="ada", paused_at="2026-01-02T03:30:00.5Z", pending=waiting)
     found = looked("queues", queues=[paused])
-    assert found.is_ok
-    assert "lint is paused by ada since 2026-01-02T03:30:00, 2 waiting" in found.detail
+    assert found.is_ok is (waiting == 0)
+    assert f"lint is paused by ada since 2026-01-02T03:30:00, {waiting} waiting" in found.detail
     assert "memoryd jobs resume lint" in found.detail
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from client.commands import llm
+from client import jobs
 from client.main import main
 from client.server import Server
 from memory_core.domain.job import Failure
@@ -67,7 +67,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     known: dict[str, Any] = {"/api/v1/models": dict(STATE), "/api/v1/models/usage": [ROW]}
     monkeypatch.setattr(Server, "get", lambda _self, path, **_query: known[path])
     monkeypatch.setattr(Server, "request", lambda _self, _method, path, **_more: (known[path], ""))
-    monkeypatch.setattr(llm, "_POLL_SECONDS", 0.0)
+    monkeypatch.setattr(jobs, "_POLL_SECONDS", 0.0)
     return known
 
 
@@ -189,12 +189,12 @@ def test_a_check_that_nobody_takes_up_ends_with_where_to_look(
         "cancel_asked_at": None,
     }
     ticks = iter(range(0, 10_000, 40))
-    monkeypatch.setattr(llm.time, "monotonic", lambda: float(next(ticks)))
+    monkeypatch.setattr(jobs.time, "monotonic", lambda: float(next(ticks)))
 
     code, _, err = told(capsys, "test", "--json")
 
     assert code == 3
-    assert "the check is still pending after 120 s; see memoryd jobs show j1" in err
+    assert "the job is still pending after 120 s; see memoryd jobs show j1" in err
 
 
 def test_pausing_and_resuming_say_what_changed(answers: dict[str, Any], capsys: pytest.CaptureFixture[str]):

@@ -7,6 +7,7 @@ import http.client
 import json
 import os
 import re
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pytest
 
 from client.main import main
 from memory_core.domain.job import QUEUES, Failure
+from tests.stack.conftest import wait_until
 from tests.web.served import Served
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
@@ -266,6 +268,56 @@ def test_a_schedule_is_run_now_and_its_job_named(person: Person) -> None:
     assert "name no project" in person.err
 
 
+def test_a_schedule_is_run_and_waited_for(person: Person) -> None:
+    def work() -> None:
+        claimed = _claimed(person)
+        job = claimed["job"]["id"]
+        person.pool("finish", job=job, input_digest=claimed["input_digest"], output=claimed["input"])
+
+    worker = threading.Thread(target=work, daemon=True)
+    worker.start()
+    said = person.says("schedule", "run", "idle_sessions", "--wait", "60")
+    worker.join(10)
+
+    assert re.fullmatch(r"idle_sessions: job \S+ completed: ended 0\n", said)
+
+
+def test_waiting_for_a_schedule_s_job_ends_with_an_error_when_it_fails_or_lasts(person: Person) -> None:
+    person.says("schedule", "run", "idle_sessions", "--wait", "1", code=3)
+    assert re.search(r"the job is still pending after 1 s; see memoryd jobs show \S+", person.err)
+
+    def fail() -> None:
+        person.pool("fail", job=_claimed(person)["job"]["id"], error="crashed", permanent=True)
+
+    fail()
+    worker = threading.Thread(target=fail, daemon=True)
+    worker.start()
+    assert Failure.CRASHED.sentence in person.says("schedule", "run", "idle_sessions", "--wait", "60", code=1)
+    worker.join(10)
+
+
+def _claimed(person: Person) -> dict[str, Any]:
+    """The claim of the next job, as soon as there is one."""
+    claims: list[dict[str, Any]] = []
+
+    def is_there() -> bool:
+        claims.append(person.pool("claim", queues=["forget"], worker="w"))
+        return claims[-1]["job"] is not None
+
+    wait_until(is_there, 30)
+    return claims[-1]
+
+
+def test_a_schedule_that_is_run_in_a_paused_queue_says_so_and_is_not_waited_for(person: Person) -> None:
+    person.says("jobs", "pause", "forget")
+
+    person.says("schedule", "run", "idle_sessions")
+    assert "forget is paused by owner since 20" in person.err
+    assert "memoryd jobs resume forget" in person.err
+    person.says("schedule", "run", "idle_sessions", "--wait", "60", code=1)
+    assert "waits: forget is paused by owner" in person.err
+
+
 def test_the_doctor_names_workers_pauses_and_failures(person: Person) -> None:
     job = person.fail()
     person.says("jobs", "pause", "lint")
@@ -275,6 +327,7 @@ def test_the_doctor_names_workers_pauses_and_failures(person: Person) -> None:
 
     assert "left hand" in checks["pool workers"]["detail"]
     assert "0 running" in checks["pool workers"]["detail"]
+    assert checks["queues"]["ok"]
     assert "lint is paused by owner" in checks["queues"]["detail"]
     assert (checks["failed jobs"]["ok"], job in checks["failed jobs"]["detail"]) == (False, True)
     assert Failure.CRASHED.sentence in checks["failed jobs"]["detail"]
@@ -282,6 +335,19 @@ def test_the_doctor_names_workers_pauses_and_failures(person: Person) -> None:
     person.says("jobs", "retry", job)
     checks = {check["check"]: check for check in json.loads(_doctor(person))["checks"]}
     assert checks["failed jobs"] == {"check": "failed jobs", "ok": True, "detail": "none in the last day"}
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "code"), [("MEMORYD_URL", "http://127.0.0.1:9", 3), ("MEMORYD_TOKEN", "strange", 4)]
+)
+def test_the_doctor_ends_as_every_command_does_without_a_server_or_a_token(
+    person: Person, monkeypatch: pytest.MonkeyPatch, variable: str, value: str, code: int
+) -> None:
+    monkeypatch.setenv(variable, value)
+
+    checks = json.loads(person.says("doctor", "--json", code=code))["checks"]
+
+    assert [check["check"] for check in checks if not check["ok"]] == ["server"]
 
 
 def _doctor(person: Person) -> str:
