@@ -12,6 +12,7 @@ from memory_core.limits.client import *
 from memory_core.limits.compaction import *
 from memory_core.limits.durable import *
 from memory_core.limits.jobs import *
+from memory_core.limits.knowledge import *
 from memory_core.limits.models import *
 from memory_core.limits.pool import *
 from memory_core.limits.serving import *

@@ -21,6 +21,7 @@ from memory_core.store.tables_durable import (
 )
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
+from memory_core.store.tables_knowledge import knowledge, knowledge_tombstones, knowledge_versions
 from memory_core.store.tables_models import (
     model_budget,
     model_calls,
@@ -47,6 +48,9 @@ FURTHER = (
     job_queues,
     job_turns,
     jobs,
+    knowledge,
+    knowledge_tombstones,
+    knowledge_versions,
     model_budget,
     model_calls,
     model_pauses,

@@ -17,6 +17,19 @@ EVENT, ASSET, DIGEST = identity(6), b"\xaa" * 32, b"\xbb" * 32
 _MINE = {"project_id": PROJECT, "owner": "ada", "token_scope": "write"}
 _SOURCE = {"event_count": 1, "first_event_id": EVENT, "last_event_id": EVENT, "sha256": DIGEST}
 _OF_SESSION = {"session_id": SESSION}
+#: What was drawn from a session for an entry of knowledge.
+_DRAWN = {
+    "knowledge_id": identity(30),
+    "confidence": 0.9,
+    "origin": "distillation",
+    "provenance_session_id": SESSION,
+    "source_first_sequence": 1,
+    "source_last_sequence": 1,
+    "source_sha256": DIGEST,
+    "job_id": JOB,
+    "actor": "ada",
+    "created_at": 1,
+}
 _AT = {"created_at": 1, "updated_at": 2}
 ENVELOPE = json.dumps(dict.fromkeys(Envelope.__dataclass_fields__)).encode()
 
@@ -344,4 +357,26 @@ ROWS: dict[str, dict[str, Any]] = {
     "compactions": {**_OF_SESSION, **_SOURCE, "job_id": JOB, "through_sequence": 1, "created_at": 1},
     "distillations": {**_OF_SESSION, **_SOURCE, "job_id": JOB, "through_sequence": 1, "created_at": 1},
     "distillation_results": {"job_id": JOB, "candidate_index": 0, "action": "skipped", "created_at": 1},
+    "knowledge": {
+        **_MINE,
+        **_AT,
+        "id": identity(30),
+        "host": "h",
+        "device": "1",
+        "inode": "2",
+        "key": "build",
+        "page_id": PAGE,
+        "active_version": 1,
+        "pinned": 0,
+        "is_legacy": 0,
+    },
+    "knowledge_versions": {
+        **_DRAWN,
+        "version": 1,
+        "content": "make",
+        "source_session_id": SESSION,
+        "candidate_index": 0,
+        "token_scope": "pool",
+    },
+    "knowledge_tombstones": {**_DRAWN, "id": identity(31), "candidate_index": 1},
 }
