@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from memory_core import limits
 from memory_core.domain.front_matter import PageFacts, facts_from
@@ -39,6 +41,8 @@ class PageDraft:
     session_id: bytes | None = None
     #: The version that the writer of this draft had read; another latest one is a `Conflict`.
     base_version: bytes | None = None
+    #: Further keys of the front matter that are memoryd's own, with JSON values.
+    own_keys: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewVersion:
@@ -66,6 +70,7 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
             head=own,
             older=older,
             implied_kind=kind_for(draft.path),
+            own=draft.own_keys,
         )
 
     content, body_start = rendered(None)

@@ -327,9 +327,15 @@ def revive(tx: Transaction, project_id: bytes, path: PagePath) -> StoredPage | N
     row = tx.row(_BURIED, project_id=project_id, path_key=path.key)
     if row is None:
         return None
-    tx.run(_REVIVE, page_id=row["id"])
+    bring_back(tx, row["id"])
     move(tx, row["id"], path)
     return page_by_id(tx, row["id"])
+
+
+def bring_back(tx: Transaction, page_id: bytes) -> StoredPage | None:
+    """Bring a deleted page back to the path that it had, which must be free; as with `revive`, a version of it follows."""
+    tx.run(_REVIVE, page_id=page_id)
+    return page_by_id(tx, page_id)
 
 
 def set_file_hash(tx: Transaction, version_id: bytes, sha256: bytes) -> None:

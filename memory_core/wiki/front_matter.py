@@ -73,17 +73,18 @@ def render(
     head: FrontMatter | None = None,
     older: FrontMatter | None = None,
     implied_kind: str | None = None,
+    own: Mapping[str, Any] | None = None,
 ) -> tuple[str, int]:
     """A page file, and where its body begins (characters).
 
     `head` is the front matter that came with `body`, `older` that of the version before: all their
     keys are kept, a newer value at the place of the older one. Keys that memoryd writes get the values of
     `facts`; one that says so already stays as it is written. What only repeats the path (`implied_kind`)
-    or says nothing (no tags, not pinned) is not added.
+    or says nothing (no tags, not pinned) is not added. `own` are further keys that memoryd writes, with JSON values.
     """
     heads = [each for each in (older, head) if each is not None]
     found = yaml_head.merged(heads[0].head if heads else _EMPTY, heads[1].head if heads[1:] else _EMPTY)
-    wishes = _wishes(facts, implied_kind)
+    wishes = _wishes(facts, implied_kind) | {key: _own(key, value) for key, value in (own or {}).items()}
     newline = "\r\n" if any("\r\n" in each.text for each in heads[-1:]) else "\n"
     text = _text(found, wishes, newline)
     if not found.is_block or not _keeps(text, found, wishes):
@@ -99,6 +100,8 @@ class _Wish:
 
     value: object
     line: str | None
+    #: It is no fact of a page, and its value is compared as it is.
+    is_own: bool = False
 
 
 def _wishes(facts: PageFacts, implied_kind: str | None) -> dict[str, _Wish]:
@@ -119,6 +122,11 @@ def _wishes(facts: PageFacts, implied_kind: str | None) -> dict[str, _Wish]:
     return wishes
 
 
+def _own(key: str, value: Any) -> _Wish:
+    # A JSON value is a YAML value.
+    return _Wish(value=value, line=f"{key}: {_json(value)}", is_own=True)
+
+
 def _text(head: Head, wishes: Mapping[str, _Wish], newline: str) -> str:
     last = {entry.key: number for number, entry in enumerate(head.entries)}
     pieces = [head.before]
@@ -136,6 +144,8 @@ def _text(head: Head, wishes: Mapping[str, _Wish], newline: str) -> str:
 
 
 def _says(entry: Entry, wish: _Wish) -> bool:
+    if wish.is_own:
+        return entry.problem is None and entry.value == wish.value
     facts, problems = facts_from({entry.key: entry.value})
     said = getattr(facts, entry.key)
     return entry.problem is None and not problems and (said or None) == (wish.value or None)
@@ -157,4 +167,8 @@ def _keeps(text: str, head: Head, wishes: Mapping[str, _Wish]) -> bool:
 def _scalar(text: str) -> str:
     if _PLAIN.fullmatch(text) and not text.endswith(" ") and text.lower() not in _WORDS:
         return text
-    return _UNSAFE.sub(lambda char: f"\\u{ord(char.group()):04x}", json.dumps(text, ensure_ascii=False))
+    return _json(text)
+
+
+def _json(value: Any) -> str:
+    return _UNSAFE.sub(lambda char: f"\\u{ord(char.group()):04x}", json.dumps(value, ensure_ascii=False))
