@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_core import limits
+from memory_core.commands import knowledge_pages
 from memory_core.commands.folders import add_project, move_project
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import store_version
@@ -160,7 +161,8 @@ def _written(tx: Transaction, finding: Finding) -> bool:
     before = before or pages.revive(tx, finding.project.id, path)
     if before is None and finding.past:
         before = add_page_of(tx, finding.project, path, finding.past)
-    store_version(tx, finding.project, path, before, version, is_on_disk=True)
+    page_id, _ = store_version(tx, finding.project, path, before, version, is_on_disk=True)
+    knowledge_pages.add_past(tx, page_id, finding.past)
     return True
 
 
@@ -189,6 +191,7 @@ def _gone(tx: Transaction, finding: Finding) -> bool:
         return False
     pages.tombstone(tx, page)
     links.drop(tx, page.id)
+    knowledge_pages.forget_page(tx, page.id)
     record(
         tx,
         "delete_page",

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from memory_core import limits
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, knowledge_pages
 from memory_core.commands.checkpoints import checkpoint
 from memory_core.commands.folders import add_project
+from memory_core.commands.removing import remove_page
 from memory_core.commands.versions import PageDraft, link_targets, new_version
 from memory_core.domain import place
 from memory_core.domain.command import Refusal
@@ -31,7 +32,7 @@ from memory_core.errors import Conflict, CoreError, Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
 from memory_core.store import links, pages, projects
 from memory_core.store.audit import record
-from memory_core.store.outbox import promise_file, state_of
+from memory_core.store.outbox import ABSENT, promise_file, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
 from memory_core.wiki.layout import file_of
@@ -54,6 +55,8 @@ class _Plan:
     draft: PageDraft
     before: pages.StoredPage | None
     version: pages.NewVersion
+    #: A deleted page that this version brings back: that of an entry which was forgotten.
+    revived: bytes | None
 
 
 def put_page(tx: Transaction, project_id: bytes, draft: PageDraft) -> PutPage:
@@ -85,8 +88,11 @@ def _plan(reading: Reading, project: Project | None, draft: PageDraft, actor: st
             f"{draft.path.path} was changed since you read it; read it again and write with base_version "
             f"{id_text(latest) if latest else '(it is deleted: none)'}"
         )
+    draft = knowledge_pages.draft_for(reading, project.id if project else None, draft, before)
+    entry = knowledge_pages.entry_at(reading, project.id if project else None, draft.path, before)
     version = new_version(draft, before, actor)
-    return _Plan(draft=draft, before=before, version=version)
+    revived = knowledge_pages.buried_page(entry)
+    return _Plan(draft=draft, before=before, version=version, revived=revived)
 
 
 def _carry_out(tx: Transaction, project: Project, plan: _Plan) -> PutPage:
@@ -99,7 +105,7 @@ def _carry_out(tx: Transaction, project: Project, plan: _Plan) -> PutPage:
         return PutPage(
             page_id=before.id, version_id=before.version_id, path=path.path, file=file, changed=False
         )
-    page_id, version_id = store_version(tx, project, path, before, version)
+    page_id, version_id = store_version(tx, project, path, before, version, revived=plan.revived)
     return PutPage(page_id=page_id, version_id=version_id, path=path.path, file=file, changed=True)
 
 
@@ -112,12 +118,16 @@ def store_version(
     *,
     found: str | None = None,
     is_on_disk: bool = False,
+    revived: bytes | None = None,
 ) -> tuple[bytes, bytes]:
     """Write a version, its index row, its links and the promise of its file; the ids of page and version.
 
     `found` is what the file holds by our books (default: what the version before has). Where the file
-    holds the version already (`is_on_disk`), nothing is promised.
+    holds the version already (`is_on_disk`), nothing is promised. `revived` is a deleted page that the version is of, where
+    there is none `before`. What the page shows of knowledge follows it.
     """
+    if before is None and revived is not None:
+        before, found = pages.bring_back(tx, revived), ABSENT
     if before is None:
         page_id, version_id = pages.add_page(tx, project, path, version)
     else:
@@ -144,6 +154,7 @@ def store_version(
             "bytes": len(version.content.encode()),
         },
     )
+    knowledge_pages.follow(tx, project, page_id, version)
     return page_id, version_id
 
 
@@ -239,17 +250,8 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
     if page is None or project is None:
         return {"path": path.path, "deleted": True, "existed": False}
     earlier = checkpoint(tx)
-    pages.tombstone(tx, page)
-    promise_file(
-        tx,
-        project.id,
-        page_id=page.id,
-        file=file_of(project, page_path(page.path)),
-        found=state_of(page.sha256),
-        version_id=None,
-        sha256=None,
-    )
-    record(tx, "delete_page", project_id=project.id, page_id=page.id)
+    remove_page(tx, project, page)
+    knowledge_pages.forget_page(tx, page.id)
     return {
         "path": page.path,
         "deleted": True,

@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 
 from memory_core import limits
 from memory_core.clock import Clock
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, knowledge_pages
 from memory_core.commands.checkpoints import checkpoint
 from memory_core.commands.files import external_version
 from memory_core.commands.pages import store_version
+from memory_core.commands.versions import PageDraft, new_version
 from memory_core.config import Settings
 from memory_core.domain.command import Refusal
 from memory_core.domain.page import PagePath, check_not_reserved, page_path
@@ -47,7 +48,8 @@ def restore_page(body: RestorePage, tx: Transaction) -> Answer | Refusal:
     """Answer: page_id, version_id, path, workspace, project, changed, pre_checkpoint, checkpoint (ids; their commits follow)."""
     try:
         project, path, before = _target(tx, body)
-        version = _version(body, path, tx.principal)
+        version = _version(tx, body, project, path, before)
+        revived = knowledge_pages.buried_page(knowledge_pages.entry_at(tx, project.id, path, before))
     except CoreError as error:
         return Refusal(code=error.code, message=str(error))
     told = {"workspace": project.workspace, "project": project.name, "path": path.path}
@@ -64,7 +66,7 @@ def restore_page(body: RestorePage, tx: Transaction) -> Answer | Refusal:
             }
         )
     earlier = checkpoint(tx)
-    page_id, version_id = store_version(tx, project, path, before, version)
+    page_id, version_id = store_version(tx, project, path, before, version, revived=revived)
     return told | {
         "page_id": id_text(page_id),
         "version_id": id_text(version_id),
@@ -86,14 +88,20 @@ def _target(reading: Reading, body: RestorePage) -> tuple[Project, PagePath, pag
     return project, page_path(before.path) if before else path, before
 
 
-def _version(body: RestorePage, path: PagePath, actor: str) -> pages.NewVersion:
+def _version(
+    tx: Transaction, body: RestorePage, project: Project, path: PagePath, before: pages.StoredPage | None
+) -> pages.NewVersion:
     content = body.content.encode()
     if len(content) > limits.PAGE_BODY_MAX_BYTES + limits.FRONT_MATTER_MAX_BYTES:
         raise Invalid("that state of the page is longer than a page may be")
     if problem := front_matter.read(body.content).problem:
         raise Invalid(f"that state of the page cannot be read: {problem}")
+    draft = PageDraft(path=path, body=body.content, cause="restore")
+    if knowledge_pages.entry_at(tx, project.id, path, before) is not None:
+        # Its front matter says which version of its entry it is now, and a pin is not undone by an older state.
+        return new_version(knowledge_pages.draft_for(tx, project.id, draft, before), before, tx.principal)
     version = external_version(path, body.content, hashlib.sha256(content).digest())
-    return replace(version, cause="restore", actor=actor)
+    return replace(version, cause=draft.cause, actor=tx.principal)
 
 
 # --- finding an older state (in the gate) --------------------------------------------------------

@@ -217,11 +217,11 @@ def read_head(values: Mapping[str, Any]) -> Head | None:
         origin = Origin(str(said["origin"]))
         if not 1 <= version <= limits.KNOWLEDGE_VERSION_MAX or origin is Origin.AGE:
             return None
+        directory = DirectoryId(host=str(said["host"]), device=str(said["device"]), inode=str(said["inode"]))
+        directory.check()
         return Head(
             id=id_bytes(str(said["id"])),
-            directory=DirectoryId(
-                host=str(said["host"]), device=str(said["device"]), inode=str(said["inode"])
-            ),
+            directory=directory,
             key=checked_key(str(said["about"])),
             version=version,
             confidence=checked_confidence(float(said["confidence"])),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from memory_core.limits.sizes import KIB, MIB
 
 # --- compaction ---------------------------------------------------------------------------------
-KNOWLEDGE_KEY_MAX_BYTES = 256
-KNOWLEDGE_CONTENT_MAX_BYTES = 1 * MIB
 #: Events that one plan looks at.
 COMPACTION_EVENTS_MAX = 100_000
 CONTEXT_WINDOW_MAX_TOKENS = 100_000_000
