@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from flask import Flask
@@ -17,6 +17,8 @@ from web import (
     api_tokens,
     api_wiki,
     auth,
+    durable,
+    durable_turns,
     handoff,
     history,
     hooks,
@@ -75,6 +77,8 @@ def _blueprints(parts: Parts) -> list[Any]:
         api_models.blueprint(parts),
         pool.blueprint(parts),
         pool_models.blueprint(parts),
+        durable.blueprint(parts),
+        durable_turns.blueprint(parts),
         mcp.blueprint(mount),
         ui.blueprint(parts),
         metrics.blueprint(parts),
@@ -96,11 +100,35 @@ class Door:
             if refusal is not None:
                 status, reason = refusal
                 answer = json_answer({"error": reason, "code": "forbidden_name"}, status)
-                return answer(environ, start_response)
-            return self._inner(environ, start_response)
-        finally:
-            # Answers are never streamed: when the call returns, the work is done.
+                return _Sent(answer(environ, start_response), self._progress)
+            return _Sent(self._inner(environ, start_response), self._progress)
+        except BaseException:
             self._progress.end()
+            raise
+
+
+class _Sent:
+    """An answer on its way: a streamed one is work until its last piece is sent, and each piece is progress."""
+
+    def __init__(self, answer: Iterable[bytes], progress: Progress) -> None:
+        self._answer = answer
+        self._progress = progress
+        self._is_over = False
+
+    def __iter__(self) -> Iterator[bytes]:
+        for piece in self._answer:
+            self._progress.moved()
+            yield piece
+
+    def close(self) -> None:
+        try:
+            close = getattr(self._answer, "close", None)
+            if close is not None:
+                close()
+        finally:
+            if not self._is_over:
+                self._is_over = True
+                self._progress.end()
 
 
 def _hardened(response: Any) -> Any:

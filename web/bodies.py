@@ -8,10 +8,11 @@ Of a key that comes twice the last value counts, everywhere: what is hashed and 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from flask import Request
+from flask import Request, request
 from werkzeug.exceptions import RequestEntityTooLarge, UnsupportedMediaType
 
 from memory_core import limits
@@ -48,7 +49,7 @@ def read_body(request: Request) -> bytes:
     return body
 
 
-def parse_json(body: bytes) -> Any:
+def parse_json(body: bytes, depth_max: int = limits.JSON_DEPTH_MAX) -> Any:
     """The value of a JSON text. Raises `Invalid`, never anything else."""
     if body.startswith(_BOM):
         body = body[len(_BOM) :]
@@ -57,11 +58,36 @@ def parse_json(body: bytes) -> Any:
     try:
         value = _decoded(body)
     except RecursionError:
-        raise _too_deep() from None
+        raise _too_deep(depth_max) from None
     # Cheap and nearly always enough: so few brackets cannot nest deeper.
-    if body.count(b"[") + body.count(b"{") > limits.JSON_DEPTH_MAX:
-        _check_depth(value)
+    if body.count(b"[") + body.count(b"{") > depth_max:
+        _check_depth(value, depth_max)
     return value
+
+
+def read_as(wanted: type[Any], max_bytes: int, depth_max: int = limits.JSON_DEPTH_MAX) -> Any:
+    """The body of this request, read as `wanted`. Raises `Invalid`, or 413."""
+    if (request.content_length or 0) > max_bytes:
+        raise RequestEntityTooLarge(f"This route takes at most {max_bytes} bytes.")
+    body = read_body(request)
+    if len(body) > max_bytes:
+        raise RequestEntityTooLarge(f"This route takes at most {max_bytes} bytes.")
+    try:
+        return msgspec.convert(parse_json(body, depth_max), type=wanted)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"the body does not fit: {error}") from error
+
+
+def holds_long_text(value: Any) -> bool:
+    """Whether a text in it, or a key, would be cut by its redaction (`FIELD_REDACTED_MAX_BYTES`)."""
+    if isinstance(value, str):
+        # A character is at most four bytes, most are one: few texts are encoded to be measured.
+        return len(value) * 4 > limits.FIELD_REDACTED_MAX_BYTES and (
+            len(value.encode("utf-8", "replace")) > limits.FIELD_REDACTED_MAX_BYTES
+        )
+    if isinstance(value, Mapping):
+        return any(holds_long_text(name) or holds_long_text(item) for name, item in value.items())
+    return isinstance(value, list) and any(holds_long_text(item) for item in value)
 
 
 def _decoded(body: bytes) -> Any:
@@ -90,13 +116,13 @@ def _mended(match: re.Match[bytes]) -> bytes:
     return rb"\ufffd" if len(text) == _HALF_A_PAIR else text
 
 
-def _check_depth(value: Any) -> None:
+def _check_depth(value: Any, depth_max: int) -> None:
     """Level by level, so that depth costs no stack."""
     level, depth = [value], 0
     while level:
         depth += 1
-        if depth > limits.JSON_DEPTH_MAX:
-            raise _too_deep()
+        if depth > depth_max:
+            raise _too_deep(depth_max)
         level = [
             child
             for item in level
@@ -106,5 +132,5 @@ def _check_depth(value: Any) -> None:
         ]
 
 
-def _too_deep() -> Invalid:
-    return Invalid(f"the body nests deeper than {limits.JSON_DEPTH_MAX} levels; send it flatter")
+def _too_deep(depth_max: int) -> Invalid:
+    return Invalid(f"the body nests deeper than {depth_max} levels; send it flatter")

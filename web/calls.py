@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from urllib.parse import unquote
 
 from memory_core import limits
 from memory_core.clock import Clock
+from memory_core.commands import encode
 from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.ids import session_id_from
 from memory_core.store import command_ids
@@ -16,7 +17,7 @@ from web.accesses import Accesses
 from web.auth import Caller
 from web.events import clean_session_key
 from web.gate import Gate
-from web.identity import CommandId, of_client_key, of_part
+from web.identity import CommandId, body_hash, of_client_key, of_part
 from web.vitals import Vitals
 
 #: Headers by which a client says which session it is in; the first that is there counts.
@@ -86,6 +87,23 @@ class CallContext:
 
     def submit(self, command: object) -> Mapping[str, Any]:
         return self._gate.submit(command, self._next_id(), self._caller, seconds=limits.REPLY_WAIT_SECONDS)
+
+    def submit_as(self, make: Callable[[bytes], object]) -> Mapping[str, Any]:
+        """Submit the command that `make` makes of the id under which it will be known."""
+        command_id = self._next_id()
+        return self._gate.submit(
+            make(command_id.value), command_id, self._caller, seconds=limits.REPLY_WAIT_SECONDS
+        )
+
+    def submit_cleaned(self, command: object, cleaned: object) -> Mapping[str, Any]:
+        """Submit `cleaned`, which the gate made of `command`."""
+        return self._gate.send(
+            cleaned,
+            self._next_id(),
+            self._caller,
+            received_hash=body_hash(self._gate.hash_key, encode(command)),
+            seconds=limits.REPLY_WAIT_SECONDS,
+        )
 
     def was_sent(self, reading: Snapshot) -> bool:
         """Whether what the caller's key names has ended before: then asking again is asking for that answer."""

@@ -211,11 +211,31 @@ class Gate:
 
         Raises what a refusal stands for, `TooMuch`, `Unavailable`, `OutcomeUnknown`.
         """
-        envelope = self.envelope(
+        return self.send(
             self.cleaned(command),
             command_id,
             caller,
             received_hash=body_hash(self.hash_key, encode(command)),
+            seconds=seconds,
+            valid_seconds=valid_seconds,
+        )
+
+    def send(
+        self,
+        cleaned: object,
+        command_id: CommandId,
+        caller: Caller,
+        *,
+        received_hash: bytes,
+        seconds: float,
+        valid_seconds: float = limits.RPC_VALID_SECONDS,
+    ) -> Mapping[str, Any]:
+        """As `submit`, of a command that is redacted already; `received_hash` is of what it was made of."""
+        envelope = self.envelope(
+            cleaned,
+            command_id,
+            caller,
+            received_hash=received_hash,
             wants_reply=True,
             not_after=self.clock.now_us() + round(valid_seconds * MICROSECONDS),
         )

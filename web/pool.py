@@ -5,17 +5,13 @@ The worker makes the lease token and shows it with each request; only its SHA-25
 
 from __future__ import annotations
 
-import base64
-import binascii
 import gzip
 import hashlib
 import logging
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from flask import Blueprint, Response, request
-from werkzeug.exceptions import RequestEntityTooLarge
 
 from memory_core import limits
 from memory_core.commands.jobs import ClaimJob, FailJob, FinishJob, ReleaseJob, RenewJob
@@ -28,14 +24,13 @@ from memory_core.store import job_claims, jobs
 from memory_core.store.jobs import Listed
 from web.answers import json_answer
 from web.auth import current, needs
-from web.bodies import parse_json, read_body
+from web.bodies import holds_long_text, read_as
 from web.calls import CallContext
+from web.leases import lease_hash
 from web.parts import Parts, install_id
 from web.submitting import submit
 
 logger = logging.getLogger(__name__)
-
-_LEASE_BYTES: Final = 32
 
 
 class OutputTooLong(Invalid):
@@ -98,9 +93,9 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/claim")
     @needs("pool")
     def _claim() -> Response:
-        asked = read_as(Claim)
+        asked = read_as(Claim, limits.POOL_BODY_MAX_BYTES)
         command = ClaimJob(
-            claim=claim_hash(asked.lease),
+            claim=lease_hash(asked.lease),
             # Redacted here, so that jobs and the list of workers show one name.
             worker=parts.gate.redact(_worker(asked.worker)),
             queues=_queues(asked.queues),
@@ -121,21 +116,22 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/renew")
     @needs("pool")
     def _renew() -> Response:
-        asked = read_as(Leased)
-        return submit(parts, RenewJob(job=id_bytes(asked.job), claim=claim_hash(asked.lease)))
+        asked = read_as(Leased, limits.POOL_BODY_MAX_BYTES)
+        return submit(parts, RenewJob(job=id_bytes(asked.job), claim=lease_hash(asked.lease)))
 
     @routes.post("/finish")
     @needs("pool")
     def _finish() -> Response:
         asked = read_as(Finish, limits.JOB_OUTPUT_MAX_BYTES + limits.POOL_BODY_MAX_BYTES)
         job_id = id_bytes(asked.job)
-        _check_texts(asked.output)
+        if holds_long_text(asked.output):
+            raise OutputTooLong
         output = _kind_of(parts, job_id).read_output(asked.output)
         return submit(
             parts,
             FinishJob(
                 job=job_id,
-                claim=claim_hash(asked.lease),
+                claim=lease_hash(asked.lease),
                 input_digest=_digest(asked.input_digest),
                 output=output,
             ),
@@ -144,12 +140,12 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/fail")
     @needs("pool")
     def _fail() -> Response:
-        asked = read_as(Fail)
+        asked = read_as(Fail, limits.POOL_BODY_MAX_BYTES)
         return submit(
             parts,
             FailJob(
                 job=id_bytes(asked.job),
-                claim=claim_hash(asked.lease),
+                claim=lease_hash(asked.lease),
                 error=asked.error,
                 permanent=asked.permanent,
             ),
@@ -158,47 +154,18 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/release")
     @needs("pool")
     def _release() -> Response:
-        asked = read_as(Release)
+        asked = read_as(Release, limits.POOL_BODY_MAX_BYTES)
         return submit(
             parts,
             ReleaseJob(
                 job=id_bytes(asked.job),
-                claim=claim_hash(asked.lease),
+                claim=lease_hash(asked.lease),
                 reason=asked.reason,
                 seconds=asked.seconds,
             ),
         )
 
     return routes
-
-
-def claim_hash(lease: str) -> bytes:
-    """SHA-256 of a lease token's 32 bytes. Raises `Invalid`, without quoting it."""
-    try:
-        token = base64.b64decode(lease + "=", altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        token = b""
-    # Written again it is the same: one token has one spelling.
-    if len(token) != _LEASE_BYTES or base64.urlsafe_b64encode(token) != lease.encode() + b"=":
-        raise Invalid("lease: 32 random bytes of your own, as base64url without padding")
-    return hashlib.sha256(token).digest()
-
-
-def _check_texts(output: Any) -> None:
-    """Raises `OutputTooLong` where a text of an output would be cut by its redaction."""
-    if isinstance(output, str):
-        # A character is at most four bytes, most are one: few texts are encoded to be measured.
-        if len(output) * 4 > limits.FIELD_REDACTED_MAX_BYTES and (
-            len(output.encode("utf-8", "replace")) > limits.FIELD_REDACTED_MAX_BYTES
-        ):
-            raise OutputTooLong
-    elif isinstance(output, Mapping):
-        for name, value in output.items():
-            _check_texts(name)
-            _check_texts(value)
-    elif isinstance(output, list):
-        for value in output:
-            _check_texts(value)
 
 
 def _may_give(parts: Parts, context: CallContext, command: ClaimJob) -> bool:
@@ -272,19 +239,6 @@ def _compressed(answer: dict[str, Any]) -> Response:
         response.headers["Content-Encoding"] = "gzip"
         response.headers["Vary"] = "Accept-Encoding"
     return response
-
-
-def read_as(wanted: type[Any], max_bytes: int = limits.POOL_BODY_MAX_BYTES) -> Any:
-    """The body of this request, read as `wanted`. Raises `Invalid`, or 413."""
-    if (request.content_length or 0) > max_bytes:
-        raise RequestEntityTooLarge(f"This route takes at most {max_bytes} bytes.")
-    body = read_body(request)
-    if len(body) > max_bytes:
-        raise RequestEntityTooLarge(f"This route takes at most {max_bytes} bytes.")
-    try:
-        return msgspec.convert(parse_json(body), type=wanted)
-    except msgspec.ValidationError as error:
-        raise Invalid(f"the body does not fit: {error}") from error
 
 
 def _kind_of(parts: Parts, job_id: bytes) -> JobKind:

@@ -11,8 +11,10 @@ from memory_core import limits
 from memory_core.commands.model_calls import ReserveModelCall, SettleModelCall
 from memory_core.ids import id_bytes
 from web.auth import needs
+from web.bodies import read_as
+from web.leases import lease_hash
 from web.parts import Parts
-from web.pool import Leased, claim_hash, read_as
+from web.pool import Leased
 from web.submitting import submit
 
 # `\Z` and not `$`: that would let a line's end through.
@@ -47,10 +49,10 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/reserve")
     @needs("pool")
     def _reserve() -> Response:
-        asked = read_as(Reserve)
+        asked = read_as(Reserve, limits.POOL_BODY_MAX_BYTES)
         command = ReserveModelCall(
             job=id_bytes(asked.job),
-            claim=claim_hash(asked.lease),
+            claim=lease_hash(asked.lease),
             call=id_bytes(asked.call),
             provider=asked.provider,
             model=asked.model,
@@ -63,10 +65,10 @@ def blueprint(parts: Parts) -> Blueprint:
     @routes.post("/settle")
     @needs("pool")
     def _settle() -> Response:
-        told = read_as(Settle)
+        told = read_as(Settle, limits.POOL_BODY_MAX_BYTES)
         command = SettleModelCall(
             job=id_bytes(told.job),
-            claim=claim_hash(told.lease),
+            claim=lease_hash(told.lease),
             call=id_bytes(told.call),
             input_tokens=told.input_tokens,
             output_tokens=told.output_tokens,

@@ -44,6 +44,11 @@ class Progress:
             self._under_way -= 1
             self._last_end = self._clock.monotonic()
 
+    def moved(self) -> None:
+        """A request that is still under way got on."""
+        with self._lock:
+            self._last_end = self._clock.monotonic()
+
     def stands_still(self) -> bool:
         """Whether every thread is busy and none has finished anything for `WEB_STILL_SECONDS`."""
         with self._lock:

@@ -168,7 +168,7 @@ def _collect(value: Any, strings: _Strings, name: str, depth: int) -> None:
     if isinstance(value, str):
         strings.add(value, b"\n", name)
     elif isinstance(value, dict):
-        if depth > limits.JSON_DEPTH_MAX:
+        if depth > limits.REDACTED_DEPTH_MAX:
             raise RecursionError
         for key, item in _untyped(value).items():
             if isinstance(item, str):
@@ -179,7 +179,7 @@ def _collect(value: Any, strings: _Strings, name: str, depth: int) -> None:
                 if item is not None and not isinstance(item, _NUMBERS):
                     _collect(item, strings, key, depth + 1)
     elif isinstance(value, _LISTS):
-        if depth > limits.JSON_DEPTH_MAX:
+        if depth > limits.REDACTED_DEPTH_MAX:
             raise RecursionError
         for item in _untyped(value):
             if isinstance(item, str):
@@ -222,14 +222,14 @@ def _rebuild(value: Any, texts: Iterator[str]) -> Any:
 
 def _without_texts(value: Any, key: bytes, depth: int) -> Any:
     """The shape of a value with a marker in place of each text."""
-    if _shape(value) == "dict" and depth <= limits.JSON_DEPTH_MAX:
+    if _shape(value) == "dict" and depth <= limits.REDACTED_DEPTH_MAX:
         return {
             name if _PLAIN_KEY.fullmatch(name) else _unscanned(name, key): _without_texts(
                 item, key, depth + 1
             )
             for name, item in value.items()
         }
-    if _shape(value) == "list" and depth <= limits.JSON_DEPTH_MAX:
+    if _shape(value) == "list" and depth <= limits.REDACTED_DEPTH_MAX:
         return [_without_texts(item, key, depth + 1) for item in value]
     if value is None or isinstance(value, bool):
         return value

@@ -1,0 +1,200 @@
+"""Events of durable sessions: written in turns, read in pages. What lies past a session's head is seen by nobody but its writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from sqlalchemy import bindparam, func, select
+from sqlalchemy.dialects.sqlite import insert
+
+from memory_core.domain.session_event import AssetKind, AssetLink, SessionEvent, TranscriptKind
+from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.store.tables_durable import assets, durable_sessions, session_assets, session_events
+from memory_core.store.transaction import Reading, Transaction
+
+_e = session_events.c
+_OF_SESSION = _e.session_id == bindparam("session_id")
+_SIZE = func.octet_length(_e.payload_json)
+_ADD = Statement(
+    insert(session_events).values({column.name: bindparam(column.name) for column in session_events.c})
+)
+_ADD_LINK = Statement(
+    insert(session_assets).values({column.name: bindparam(column.name) for column in session_assets.c})
+)
+#: Size first: it is known from the row's head, without the payload.
+_SIZES = Statement(
+    select(_e.sequence, _SIZE.label("size"))
+    .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
+    .order_by(_e.sequence)
+    .limit(bindparam("limit"))
+)
+_BETWEEN = Statement(
+    select(session_events)
+    .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
+    .order_by(_e.sequence)
+)
+_AT = Statement(select(session_events).where(_OF_SESSION, _e.sequence == bindparam("sequence")))
+_BY_ID = Statement(
+    select(session_events)
+    .join_from(session_events, durable_sessions, durable_sessions.c.session_id == _e.session_id)
+    .where(
+        _e.id == bindparam("id"),
+        _e.sequence <= durable_sessions.c.last_sequence,
+        durable_sessions.c.deleted_at.is_(None),
+    )
+)
+_TOTAL = Statement(
+    select(func.count().label("count"), func.coalesce(func.sum(_SIZE), 0).label("bytes")).where(
+        _OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through")
+    )
+)
+_DROP = Statement(session_events.delete().where(_OF_SESSION, _e.sequence > bindparam("after")))
+_STAGED = Statement(
+    select(
+        func.count().label("count"),
+        func.coalesce(func.sum(_SIZE), 0).label("bytes"),
+        func.min(_e.turn_id).label("turn_id"),
+        func.min(_e.turn_size).label("turn_size"),
+        func.min(_e.created_at).label("created_at"),
+        func.max(_e.sequence).label("last_sequence"),
+    ).where(_OF_SESSION, _e.sequence > bindparam("after"))
+)
+_ASSET = Statement(select(assets.c.bytes).where(assets.c.sha256 == bindparam("sha256")))
+_ASSET_USED = Statement(
+    assets.update().where(assets.c.sha256 == bindparam("of_sha256")).values(unreferenced_at=None)
+)
+_LINKS = Statement(
+    select(
+        session_assets.c.event_id,
+        session_assets.c.ordinal,
+        session_assets.c.kind,
+        session_assets.c.asset_sha256,
+        assets.c.bytes,
+    )
+    .join_from(session_assets, assets, assets.c.sha256 == session_assets.c.asset_sha256)
+    .join(session_events, _e.id == session_assets.c.event_id)
+    .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
+    .order_by(_e.sequence, session_assets.c.ordinal)
+)
+#: From the end, so that what is left is always the beginning of the transcript.
+_DROP_LAST = text_statement(
+    "DELETE FROM session_events WHERE id IN (SELECT id FROM session_events WHERE session_id = :session_id"
+    " ORDER BY sequence DESC LIMIT :limit)"
+)
+
+
+def add(tx: Transaction, events: Iterable[SessionEvent]) -> None:
+    """Insert events as the principal and scope at hand."""
+    tx.run_many(
+        _ADD,
+        (
+            {
+                "id": event.id,
+                "session_id": event.session_id,
+                "sequence": event.sequence,
+                "turn_id": event.turn_id,
+                "turn_index": event.turn_index,
+                "turn_size": event.turn_size,
+                "kind": event.kind.value,
+                "payload_json": event.payload_json,
+                "digest": event.digest,
+                "principal": tx.principal,
+                "token_scope": tx.token_scope,
+                "created_at": event.created_at,
+            }
+            for event in events
+        ),
+    )
+
+
+def link(tx: Transaction, event: SessionEvent, links: Sequence[AssetLink]) -> None:
+    """The assets of an event, in their order; each must be catalogued."""
+    for ordinal, asset in enumerate(links):
+        tx.run(
+            _ADD_LINK,
+            session_id=event.session_id,
+            event_id=event.id,
+            ordinal=ordinal,
+            asset_sha256=asset.sha256,
+            kind=asset.kind.value,
+            created_at=event.created_at,
+        )
+        tx.run(_ASSET_USED, of_sha256=asset.sha256)
+
+
+def asset_bytes(read: Reading, sha256: bytes) -> int | None:
+    """How many bytes a catalogued asset has."""
+    row = read.row(_ASSET, sha256=sha256)
+    return None if row is None else row["bytes"]
+
+
+def between(
+    read: Reading, session_id: bytes, *, after: int, through: int, limit: int, max_bytes: int
+) -> list[SessionEvent]:
+    """Events with `after` < sequence ≤ `through` in their order: at most `limit`, and payloads of `max_bytes`, but one at least."""
+    last = total = 0
+    for row in read.rows(_SIZES, session_id=session_id, after=after, through=through, limit=limit):
+        total += row["size"]
+        if last and total > max_bytes:
+            break
+        last = row["sequence"]
+    if not last:
+        return []
+    return [_event(row) for row in read.rows(_BETWEEN, session_id=session_id, after=after, through=last)]
+
+
+def links_between(
+    read: Reading, session_id: bytes, *, after: int, through: int
+) -> dict[bytes, list[AssetLink]]:
+    """The assets of those events, by event id, in their order."""
+    found: dict[bytes, list[AssetLink]] = {}
+    for row in read.rows(_LINKS, session_id=session_id, after=after, through=through):
+        asset = AssetLink(sha256=row["asset_sha256"], bytes=row["bytes"], kind=AssetKind(row["kind"]))
+        found.setdefault(row["event_id"], []).append(asset)
+    return found
+
+
+def at(read: Reading, session_id: bytes, sequence: int) -> SessionEvent | None:
+    row = read.row(_AT, session_id=session_id, sequence=sequence)
+    return None if row is None else _event(row)
+
+
+def by_id(read: Reading, event_id: bytes) -> SessionEvent | None:
+    row = read.row(_BY_ID, id=event_id)
+    return None if row is None else _event(row)
+
+
+def total(read: Reading, session_id: bytes, *, after: int, through: int) -> tuple[int, int]:
+    """How many events lie between, and how many bytes their payloads have."""
+    row = read.rows(_TOTAL, session_id=session_id, after=after, through=through)[0]
+    return row["count"], row["bytes"]
+
+
+def drop_after(tx: Transaction, session_id: bytes, sequence: int) -> int:
+    """Delete what lies past the session's head: a turn that was never finished."""
+    return tx.run(_DROP, session_id=session_id, after=sequence)
+
+
+def staged(read: Reading, session_id: bytes, head: int) -> Row:
+    """Of the turn past the head: count, bytes, turn_id, turn_size, created_at, last_sequence (count 0: there is none)."""
+    return read.rows(_STAGED, session_id=session_id, after=head)[0]
+
+
+def drop_last(tx: Transaction, session_id: bytes, limit: int) -> int:
+    """Delete the last `limit` events of a session that goes; how many there were."""
+    return tx.run(_DROP_LAST, session_id=session_id, limit=limit)
+
+
+def _event(row: Row) -> SessionEvent:
+    return SessionEvent(
+        id=row["id"],
+        session_id=row["session_id"],
+        sequence=row["sequence"],
+        turn_id=row["turn_id"],
+        turn_index=row["turn_index"],
+        turn_size=row["turn_size"],
+        kind=TranscriptKind(row["kind"]),
+        payload_json=row["payload_json"],
+        digest=row["digest"],
+        created_at=row["created_at"],
+    )
