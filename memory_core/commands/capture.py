@@ -1,7 +1,7 @@
 """The command behind every hook: one event becomes one observation of its session.
 
 The hot path. An event of a known session that stays in its directory costs four statements (session, twins,
-insert, counters) beside the full-text trigger.
+insert, counters); the full text of all events of a batch is indexed at its commit.
 """
 
 from __future__ import annotations

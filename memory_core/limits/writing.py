@@ -15,6 +15,8 @@ DRAIN_SECONDS_MAX = 2.0
 WAL_CHECKPOINT_BYTES = 4 * MIB
 #: When nothing waits, a WAL file above this is cut to nothing.
 WAL_IDLE_BYTES = 1 * MIB
+#: Of the full-text index, joined in one step when nothing waits.
+INDEX_MERGE_PAGES = 200
 #: How often the writer looks after its own duties and writes its metrics.
 DUTY_SECONDS = 1.0
 #: Between looks at a broker that does not answer, and at a database that takes no writes.

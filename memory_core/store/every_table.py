@@ -19,6 +19,7 @@ from memory_core.store.tables_durable import (
     tool_batches,
     tool_invocations,
 )
+from memory_core.store.tables_fulltext import unindexed_observations
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
 from memory_core.store.tables_knowledge import knowledge, knowledge_tombstones, knowledge_versions
@@ -64,6 +65,7 @@ FURTHER = (
     tool_batch_assets,
     tool_batches,
     tool_invocations,
+    unindexed_observations,
     wiki_files,
     wiki_tasks,
 )

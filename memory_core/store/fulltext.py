@@ -9,7 +9,9 @@ version that is not tombstoned. It keeps its own text (`snippet` works); who wri
 `DELETE` by rowid, then `INSERT`.
 
 `observations_fts(title, body, command, paths, result, scope)`: rowid = `observations.seq`; its text is that of
-the view `observations_text` (`snippet` works). Triggers keep it; nobody else writes it.
+the view `observations_text` (`snippet` works). Triggers note what came and take out what goes. What came is
+indexed in one statement just before its transaction commits (`WriterConnection.commit`): row by row it took twice as
+long. Nor are its segments merged at each insert, but when nothing else is to do (`MERGE`).
 """
 
 from __future__ import annotations
@@ -30,13 +32,14 @@ _OBSERVATIONS = f"""CREATE VIRTUAL TABLE observations_fts USING fts5(
     content = 'observations_text', content_rowid = 'seq', tokenize = '{TOKENIZER}'
 )"""
 
-_OBSERVATION_CAME = """CREATE TRIGGER observations_came AFTER INSERT ON observations BEGIN
-    INSERT INTO observations_fts(rowid, title, body, command, paths, result, scope)
-    SELECT new.seq, new.title, new.body, new.command, new.paths, new.result, 'p' || number
-    FROM projects WHERE id = new.project_id;
+_OBSERVATION_CAME = """CREATE TRIGGER observations_came AFTER INSERT ON observations
+WHEN NOT EXISTS (SELECT 1 FROM unindexed_observations) BEGIN
+    INSERT INTO unindexed_observations(only, first_seq) VALUES (1, new.seq);
 END"""
 
-_OBSERVATION_GOES = """CREATE TRIGGER observations_go BEFORE DELETE ON observations BEGIN
+# What is not in the index must not be taken out of it: that would damage the index.
+_OBSERVATION_GOES = """CREATE TRIGGER observations_go BEFORE DELETE ON observations
+WHEN NOT EXISTS (SELECT 1 FROM unindexed_observations WHERE first_seq <= old.seq) BEGIN
     INSERT INTO observations_fts(observations_fts, rowid, title, body, command, paths, result, scope)
     SELECT 'delete', old.seq, old.title, old.body, old.command, old.paths, old.result, 'p' || number
     FROM projects WHERE id = old.project_id;
@@ -51,6 +54,16 @@ END"""
 
 #: In the order in which they are made.
 DDL = (_PAGES, _TEXT_OF_OBSERVATIONS, _OBSERVATIONS, _OBSERVATION_CAME, _OBSERVATION_GOES, _PROJECT_GOES)
+
+#: Whether there is anything for the next two, which together index what came.
+UNINDEXED = "SELECT 1 FROM unindexed_observations"
+INDEX_NEW = """INSERT INTO observations_fts(rowid, title, body, command, paths, result, scope)
+SELECT o.seq, o.title, o.body, o.command, o.paths, o.result, 'p' || p.number
+FROM observations AS o JOIN projects AS p ON p.id = o.project_id
+WHERE o.seq >= (SELECT first_seq FROM unindexed_observations)"""
+ALL_INDEXED = "DELETE FROM unindexed_observations"
+#: Joins segments of the index, about so many of its pages; changes fewer than two rows when there is nothing to join.
+MERGE = "INSERT INTO observations_fts(observations_fts, rank) VALUES ('merge', ?)"
 
 
 def scope_token(project_number: int) -> str:

@@ -9,22 +9,7 @@ from memory_core.store.statement import Statement, text_statement
 from memory_core.store.transaction import Reading
 
 #: All revisions in their order; the last one is what this code reads and writes.
-REVISIONS = (
-    "0001",
-    "0002",
-    "0003",
-    "0004",
-    "0005",
-    "0006",
-    "0007",
-    "0008",
-    "0009",
-    "0010",
-    "0011",
-    "0012",
-    "0013",
-    "0014",
-)
+REVISIONS = tuple(f"{number:04}" for number in range(1, 16))
 HEAD = REVISIONS[-1]
 
 _HAS_VERSION_TABLE: Statement = text_statement(

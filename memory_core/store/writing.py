@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from memory_core import limits
 from memory_core.errors import StorageFailed, StorageStopped
-from memory_core.store import driver
+from memory_core.store import driver, fulltext
 from memory_core.store.database import open_writer, translated
+
+#: Fewer: there was nothing to join (sqlite.org/fts5.html, "The 'merge' command").
+_CHANGES_OF_A_MERGE = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +35,8 @@ class WriterConnection:
     def __init__(self, path: Path) -> None:
         self._wal = path.parent.resolve() / f"{path.name}-wal"
         self.raw: Any = open_writer(path)
+        #: Whether segments of the full-text index may wait to be joined.
+        self._is_split = True
 
     @property
     def in_transaction(self) -> bool:
@@ -49,8 +55,20 @@ class WriterConnection:
         self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """`StorageStopped` with `must_reopen` when the disk failed: nobody knows then what a retry would find."""
+        """Index what came, then commit. `StorageStopped` with `must_reopen` when the disk failed: nobody knows then what a
+        retry would find."""
+        if self._execute(fulltext.UNINDEXED).fetchone() is not None:
+            self._execute(fulltext.INDEX_NEW)
+            self._execute(fulltext.ALL_INDEXED)
+            self._is_split = True
         self._execute("COMMIT")
+
+    def join_index(self) -> None:
+        """A bounded step of joining the segments that many commits left in the full-text index."""
+        if self._is_split:
+            before = self.raw.total_changes
+            self._execute(fulltext.MERGE, (limits.INDEX_MERGE_PAGES,))
+            self._is_split = self.raw.total_changes - before >= _CHANGES_OF_A_MERGE
 
     def rollback(self) -> None:
         """End the transaction if SQLite has not done so itself; never raises, it runs while an error is on its way."""
@@ -85,8 +103,8 @@ class WriterConnection:
             raise StorageFailed("the database said nothing about its checkpoint")
         return Checkpoint(was_held=bool(row[0]), frames=row[1], frames_moved=row[2])
 
-    def _execute(self, sql: str) -> Any:
+    def _execute(self, sql: str, parameters: tuple[int, ...] = ()) -> Any:
         try:
-            return self.raw.execute(sql)
+            return self.raw.execute(sql, parameters)
         except driver.Error as error:
             raise translated(error) from error

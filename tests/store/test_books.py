@@ -102,10 +102,13 @@ def found(connection, match: str) -> list[int]:
     ["DELETE FROM observations", "DELETE FROM sessions", "DELETE FROM projects", "DELETE FROM workspaces"],
 )
 def test_full_text_follows_the_observations_however_they_go(tmp_path, deletion):
-    connection = new_writer(tmp_path).raw
+    writer = new_writer(tmp_path)
+    connection = writer.raw
     project = with_project(connection)
+    writer.begin()
     add_observation(connection, 1, "a café in Zürich", project)
     add_observation(connection, 2, "another one", project)
+    writer.commit()
     assert found(connection, "scope : p42 AND cafe") == [1]
     assert found(connection, "scope : p4 AND cafe") == []
 
@@ -113,3 +116,62 @@ def test_full_text_follows_the_observations_however_they_go(tmp_path, deletion):
 
     assert found(connection, "cafe") == []
     connection.execute("INSERT INTO observations_fts(observations_fts, rank) VALUES ('integrity-check', 1)")
+
+
+def test_what_comes_and_goes_in_one_transaction_leaves_the_index_whole(tmp_path):
+    writer = new_writer(tmp_path)
+    connection = writer.raw
+    project = with_project(connection)
+    writer.begin()
+    add_observation(connection, 1, "an early one", project)
+    writer.commit()
+
+    writer.begin()
+    add_observation(connection, 2, "a café in Zürich", project)
+    add_observation(connection, 3, "another one", project)
+    connection.execute("DELETE FROM observations WHERE seq IN (1, 3)")
+    writer.commit()
+
+    assert (found(connection, "cafe"), found(connection, "another"), found(connection, "early")) == (
+        [2],
+        [],
+        [],
+    )
+    connection.execute("INSERT INTO observations_fts(observations_fts, rank) VALUES ('integrity-check', 1)")
+    assert connection.execute("SELECT count(*) FROM unindexed_observations").fetchone()[0] == 0
+
+
+def test_what_is_rolled_back_is_not_indexed_by_the_next_transaction(tmp_path):
+    writer = new_writer(tmp_path)
+    project = with_project(writer.raw)
+    writer.begin()
+    add_observation(writer.raw, 1, "never", project)
+    writer.rollback()
+
+    writer.begin()
+    add_observation(writer.raw, 1, "always", project)
+    writer.commit()
+
+    assert (found(writer.raw, "never"), found(writer.raw, "always")) == ([], [1])
+
+
+def segments(connection) -> int:
+    """Of the index of observations."""
+    return connection.execute("SELECT count(DISTINCT segid) FROM observations_fts_idx").fetchone()[0]
+
+
+def test_many_small_commits_leave_segments_that_idle_steps_join(tmp_path):
+    writer = new_writer(tmp_path)
+    project = with_project(writer.raw)
+    for seq in range(1, 13):
+        writer.begin()
+        add_observation(writer.raw, seq, f"word{seq} and a common one", project)
+        writer.commit()
+    split = segments(writer.raw)
+
+    for _ in range(20):
+        writer.join_index()
+
+    assert segments(writer.raw) < split
+    assert len(found(writer.raw, "common")) == 12
+    writer.raw.execute("INSERT INTO observations_fts(observations_fts, rank) VALUES ('integrity-check', 1)")

@@ -9,13 +9,15 @@ import pytest
 from alembic import command
 
 from memory_core.clock import FakeClock
-from memory_core.store import migrate, schema
+from memory_core.store import fulltext, migrate, schema
 from memory_core.store.database import create_database, open_writer
 from memory_core.store.every_table import metadata
 from tests.store.one_of_each import ROWS
 
 #: Before 0003 links had another shape, and nothing wrote any.
 _NOT_YET = {"0001": {"links"}, "0002": {"links"}}
+#: Has no row outside a transaction.
+_EMPTY_AT_REST = {"unindexed_observations"}
 
 
 def at_revision(directory: Path, revision: str, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -46,11 +48,14 @@ def populate(connection: Any, revision: str) -> dict[str, dict[str, Any]]:
             f"INSERT INTO {table} ({', '.join(values)}) VALUES ({marks})", list(values.values())
         )
         put[table] = values
+    if columns_of(connection, "unindexed_observations"):  # as every commit of the writer does
+        connection.execute(fulltext.INDEX_NEW)
+        connection.execute(fulltext.ALL_INDEXED)
     return put
 
 
 def test_there_is_a_row_of_each_table():
-    assert set(ROWS) == set(metadata.tables)
+    assert set(ROWS) == set(metadata.tables) - _EMPTY_AT_REST
 
 
 @pytest.mark.parametrize("revision", schema.REVISIONS)

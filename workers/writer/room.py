@@ -99,8 +99,10 @@ class Room:
             self.state = State.RUNNING
 
     def when_idle(self) -> None:
-        """Cut the WAL file if nobody reads it, and put the ballast back."""
+        """Join the index a little, cut the WAL file if nobody reads it, and put the ballast back."""
         try:
+            if self.state is State.RUNNING:
+                self._connection.join_index()
             if self._connection.wal_bytes > limits.WAL_IDLE_BYTES:
                 self._connection.truncate()
         except StorageStopped as error:
