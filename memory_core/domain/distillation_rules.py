@@ -46,7 +46,7 @@ def distil(excerpts: Iterable[Excerpt]) -> tuple[Candidate, ...]:
             into.pop(key, None)
             into[key] = Upsert(key=key, content=sentence, confidence=confidence)
     newest = [*reversed(told.values()), *(each for key, each in reversed(found.items()) if key not in told)]
-    return checked(newest[: limits.DISTILLATION_CANDIDATES_MAX])
+    return checked(newest[: limits.DISTILLATION_ASKED_FOR])
 
 
 def key_of(statement: str) -> str:

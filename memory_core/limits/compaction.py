@@ -35,6 +35,8 @@ SOURCE_MAX_BYTES = 16 * MIB
 
 # --- distillation -------------------------------------------------------------------------------
 DISTILLATION_CANDIDATES_MAX = 128
+#: What a rule finds at most, and what a model is asked for: fewer are better.
+DISTILLATION_ASKED_FOR = 32
 #: Of one statement that a rule keeps; shorter ones say nothing (one that a person asks to be remembered may be
 #: shorter), longer ones are no single fact.
 TOLD_MIN_CHARS = 4

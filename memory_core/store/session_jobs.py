@@ -8,7 +8,7 @@ from sqlalchemy import bindparam, select
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.store.statement import Row, Statement
-from memory_core.store.tables_durable import compactions, distillations
+from memory_core.store.tables_durable import compactions, distillations, durable_sessions
 from memory_core.store.tables_jobs import jobs
 from memory_core.store.transaction import Reading, Transaction
 
@@ -41,6 +41,9 @@ _OF_SESSION = Statement(
     .where(_c.session_id == bindparam("session_id"))
     .union(select(_d.job_id).where(_d.session_id == bindparam("session_id")))
 )
+_HELD = Statement(
+    select(durable_sessions.c.lease_until).where(durable_sessions.c.session_id == bindparam("session_id"))
+)
 _DELETE_JOB = Statement(jobs.delete().where(_j.id == bindparam("job_id")))
 _LAST_DISTILLED = Statement(
     select(_d.through_sequence, _j.state)
@@ -56,6 +59,12 @@ _COMPACTED = Statement(
     .order_by(_c.through_sequence.desc(), _c.completed_at.desc(), _c.job_id.desc())
     .limit(1)
 )
+
+
+def held_until(read: Reading, subject: str) -> int | None:
+    """Until when somebody holds, or held last, the session that a job is about, UTC microseconds."""
+    row = read.row(_HELD, session_id=bytes.fromhex(subject))
+    return None if row is None else row["lease_until"]
 
 
 def subject_of(session_id: bytes) -> str:

@@ -137,7 +137,7 @@ def test_of_too_many_the_told_and_the_newest_are_kept():
 
     found = kept(*said)
 
-    assert len(found) == limits.DISTILLATION_CANDIDATES_MAX
+    assert len(found) == limits.DISTILLATION_ASKED_FOR
     assert [confidence for _, confidence in found[:10]] == [TOLD_CONFIDENCE] * 10
     assert found[10][0] == "We decided to build thing 299"
 
@@ -146,7 +146,7 @@ def test_of_too_many_the_told_and_the_newest_are_kept():
 def test_whatever_was_said_candidates_keep_their_bounds(said: list[Excerpt]):
     found: tuple[Candidate, ...] = distil(said)
 
-    assert len({each.key for each in found}) == len(found) <= limits.DISTILLATION_CANDIDATES_MAX
+    assert len({each.key for each in found}) == len(found) <= limits.DISTILLATION_ASKED_FOR
 
 
 @given(st.text(max_size=300))
