@@ -11,10 +11,11 @@ from memory_core.commands.durable_lease import find, refusing
 from memory_core.domain.command import Refusal
 from memory_core.domain.compaction import Earlier, Plan, Policy, plan, turns_of
 from memory_core.domain.durable_session import DurableSession
+from memory_core.domain.job import State
 from memory_core.domain.session_event import SessionEvent
 from memory_core.errors import Conflict, Corrupt, Invalid
 from memory_core.ids import id_text
-from memory_core.store import compactions, session_events, session_jobs
+from memory_core.store import compactions, jobs, session_events, session_jobs
 from memory_core.store.transaction import Reading, Transaction
 
 KIND: Final = "compaction"
@@ -26,19 +27,24 @@ class QueueCompaction:
 
     session: bytes
     through_sequence: int
+    #: What it follows from, for the answer.
+    plan: dict[str, int] | None = None
 
 
 @command(QueueCompaction, name="queue_compaction")
 @refusing
 def queue(body: QueueCompaction, tx: Transaction) -> Answer | Refusal:
-    """Answer: `{"job", "is_new"}`. Where there is a compaction up to that event, in whatever state, it is that one.
+    """Answer: `{"plan", "job": {"id", "state", "through_sequence"}, "is_new"}`. Where there is a compaction up to that event, in whatever state, it is that one.
 
     `Invalid` for an event that there is not, that ends no turn, or that lies before the summary of an earlier compaction;
     `Conflict` while another compaction of the session waits or runs.
     """
     session = find(tx, body.session, tx.principal)
     job_id, is_new = queue_compaction(tx, session, body.through_sequence)
-    return {"job": id_text(job_id), "is_new": is_new}
+    job = jobs.one(tx, job_id)
+    state = State.PENDING if job is None else job.state
+    about = {"id": id_text(job_id), "state": state.value, "through_sequence": body.through_sequence}
+    return {"plan": body.plan, "job": about, "is_new": is_new}
 
 
 def queue_compaction(tx: Transaction, session: DurableSession, through: int) -> tuple[bytes, bool]:
