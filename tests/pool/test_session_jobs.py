@@ -1,0 +1,159 @@
+"""Compaction and distillation in the real stack: by rule, by a model, and with a worker that is killed between the two ends of a job."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.jobs.over_http import HttpAgent
+from tests.models.fakes.openai import OpenAICompatible
+from tests.models.server import Server, serving
+from tests.pool.conftest import LOADER, ROOT
+from tests.pool.test_real_stack import QUICK
+from tests.stack.conftest import RunningTree, make_tree, wait_until
+
+pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(180)]
+
+CONFIG = """
+[models]
+provider = "openai_compatible"
+base_url = "{url}"
+model = "{model}"
+"""
+
+
+def agent(tree: RunningTree, turns: int) -> HttpAgent:
+    token = tree.settings.token_file.read_text().strip()
+
+    def ask(method: str, path: str, body: Any, headers: dict[str, str]) -> tuple[int, str]:
+        connection = http.client.HTTPConnection("127.0.0.1", tree.settings.port, timeout=30)
+        try:
+            given = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **headers}
+            connection.request(method, path, None if body is None else json.dumps(body), given)
+            response = connection.getresponse()
+            return response.status, response.read().decode()
+        finally:
+            connection.close()
+
+    made = HttpAgent(ask).start()
+    made.claim()
+    for number in range(1, turns + 1):
+        made.say(f"Prompt {number}. Remember that rule {number} holds for the uploader.", f"Answer {number}")
+    return made
+
+
+@contextmanager
+def running(home: Path, **environ: str) -> Generator[RunningTree]:
+    with make_tree(home) as start:
+        tree = start(
+            "workers.supervisor",
+            environ={
+                "PYTHONPATH": f"{LOADER}:{ROOT}",
+                "MEMORYD_TEST_MUTANT": "quick_jobs,quick_pool,die_at",
+                "POOL_QUICK": f"{QUICK},POOL_LOOK_SECONDS=0.5,JOB_CONTENDED_SECONDS=0.5",
+                "DIE_AT": str(home / "die-at"),
+                **environ,
+            },
+        )
+        tree.wait_ready(60)
+        yield tree
+
+
+@pytest.fixture(scope="module")
+def by_rule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTree]:
+    with running(tmp_path_factory.mktemp("rules")) as tree:
+        yield tree
+
+
+@pytest.fixture
+def by_model(tmp_path: Path) -> Iterator[tuple[RunningTree, Server, OpenAICompatible]]:
+    fake = OpenAICompatible()
+    with serving(fake.read) as vendor:
+        file = tmp_path / "config.toml"
+        file.write_text(CONFIG.format(url=fake.base_url(vendor.port), model=fake.model))
+        with running(tmp_path, MEMORYD_CONFIG_FILE=str(file)) as tree:
+            yield tree, vendor, fake
+
+
+def wait_compacted(one: HttpAgent) -> Any:
+    """The newest compaction, when it has taken effect."""
+    wait_until(lambda: one.compactions()[0]["job"]["state"] == "completed", 60)
+    return one.compactions()[0]
+
+
+def wait_distilled(one: HttpAgent, job: str) -> Any:
+    wait_until(lambda: one.must("GET", f"/api/v1/jobs/{job}")["state"] == "completed", 60)
+    return one.must("GET", f"/api/v1/jobs/{job}")["result"]
+
+
+def kinds(lines: list[Any]) -> list[str]:
+    return [line["event"]["kind"] for line in lines if "event" in line]
+
+
+def test_a_session_is_compacted_resumed_and_distilled_by_rule(by_rule: RunningTree):
+    one = agent(by_rule, 8)
+    assert one.compact(context_window=1_000, current_tokens=900)[1]["job"]["through_sequence"] == 4
+    # Whoever works on the session comes first.
+    wait_until(lambda: one.compactions()[0]["job"]["waits_for"] == "contended", 60)
+    one.release()
+
+    done = wait_compacted(one)
+    assert (done["made_by"], done["summary_sequence"], done["job"]["failures"]) == ("rules", 17, 0)
+
+    assert one.claim()["must_replay"] is True
+    lines = one.replay()
+    assert lines[0]["head"]["compacted_through"] == 4
+    assert kinds(lines) == ["summary"] + ["user_message", "assistant_message"] * 6
+    summary = lines[1]["event"]["payload"]["summary"]
+    assert summary["made_by"] == "rules"
+    assert "Prompt 2" in summary["text"]
+    one.say("Prompt 9", "Answer 9")
+
+    job = one.close()["job"]
+    result = wait_distilled(one, job)
+    assert (result["made_by"], result["upserted"]) == ("rules", 8)
+
+
+@pytest.mark.parametrize("step", ["claimed", "computed", "finished"])
+def test_a_worker_killed_at_a_step_installs_one_summary(by_rule: RunningTree, step: str):
+    one = agent(by_rule, 3)
+    one.release()
+    pool = by_rule.pids["pool"]
+    (by_rule.settings.data_dir.parent / "die-at").write_text(step)
+
+    assert one.compact(through_sequence=4)[0] == 200
+    wait_until(lambda: by_rule.pids.get("pool") not in (None, pool), 60)
+
+    wait_compacted(one)
+    one.claim()
+    assert kinds(one.replay()) == ["summary", "user_message", "assistant_message"]
+
+
+def test_a_model_sums_up_and_distils_where_one_is_configured(
+    by_model: tuple[RunningTree, Server, OpenAICompatible],
+):
+    tree, vendor, fake = by_model
+    one = agent(tree, 4)
+    one.release()
+    vendor.will(fake.answer(json.dumps({"summary": "Two rules were set for the uploader."})))
+
+    one.compact(through_sequence=4)
+    assert wait_compacted(one)["made_by"] == "model"
+
+    one.claim()
+    summary = one.replay()[1]["event"]["payload"]["summary"]
+    assert summary["text"] == "Two rules were set for the uploader."
+    assert (summary["prompt"], summary["made_by"]) == ("compaction.v1", "model")
+
+    fact = {"action": "upsert", "key": "uploader", "content": "It has four rules.", "confidence": 0.8}
+    # The first answer does not fit, and is mended.
+    vendor.will(fake.answer("Sure! Here you are:"), fake.answer(json.dumps({"candidates": [fact]})))
+    result = wait_distilled(one, one.close()["job"])
+    assert (result["made_by"], result["upserted"]) == ("model", 1)
+    assert len(vendor.asked) == 3
