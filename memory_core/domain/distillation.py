@@ -10,6 +10,9 @@ from typing import Any, Final, cast
 from memory_core import limits
 from memory_core.errors import Invalid
 
+#: The two actions, as they are written.
+UPSERT: Final = "upsert"
+TOMBSTONE: Final = "tombstone"
 _UPSERT_FIELDS: Final = frozenset(("action", "key", "content", "confidence", "pinned"))
 _TOMBSTONE_FIELDS: Final = {"action", "key", "confidence"}
 
@@ -82,12 +85,12 @@ def _candidate(value: Any, at: int) -> Candidate:
         raise Invalid(f"candidates[{at}]: expected an object")
     item = cast("Mapping[Any, Any]", value)
     action, names = item.get("action"), set(item)
-    if action == "upsert" and {"action", "key", "content", "confidence"} <= names <= _UPSERT_FIELDS:
+    if action == UPSERT and {"action", "key", "content", "confidence"} <= names <= _UPSERT_FIELDS:
         pinned = item.get("pinned", False)
         if not isinstance(pinned, bool):
             raise Invalid(f"candidates[{at}]: pinned is true or false")
         return Upsert(key=item["key"], content=item["content"], confidence=item["confidence"], pinned=pinned)
-    if action == "tombstone" and names == _TOMBSTONE_FIELDS:
+    if action == TOMBSTONE and names == _TOMBSTONE_FIELDS:
         return Tombstone(key=item["key"], confidence=item["confidence"])
     raise Invalid(
         f"candidates[{at}]: an upsert has key, content, confidence; a tombstone has key, confidence; nothing else"

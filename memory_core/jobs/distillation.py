@@ -16,7 +16,7 @@ from memory_core.commands.distillation import KIND
 from memory_core.commands.knowledge_candidates import Distilled, apply_candidates
 from memory_core.domain import distillation_rules
 from memory_core.domain.command import Refusal
-from memory_core.domain.distillation import Candidate, Upsert, read_candidates, unpinned
+from memory_core.domain.distillation import TOMBSTONE, UPSERT, Candidate, Upsert, read_candidates, unpinned
 from memory_core.domain.job import Done, Job, Later
 from memory_core.domain.knowledge import Provenance
 from memory_core.domain.transcript_window import window
@@ -45,7 +45,7 @@ _SCHEMA = Schema(
                         {
                             "type": "object",
                             "properties": {
-                                "action": {"type": "string", "enum": ["upsert"]},
+                                "action": {"type": "string", "enum": [UPSERT]},
                                 "key": {"type": "string", "minLength": 1},
                                 "content": {"type": "string", "minLength": 1},
                                 "confidence": _CONFIDENCE,
@@ -56,7 +56,7 @@ _SCHEMA = Schema(
                         {
                             "type": "object",
                             "properties": {
-                                "action": {"type": "string", "enum": ["tombstone"]},
+                                "action": {"type": "string", "enum": [TOMBSTONE]},
                                 "key": {"type": "string", "minLength": 1},
                                 "confidence": _CONFIDENCE,
                             },
@@ -156,8 +156,7 @@ def _is_clean(candidate: Candidate) -> bool:
 
 def _written(candidates: Sequence[Candidate]) -> tuple[dict[str, Any], ...]:
     return tuple(
-        {"action": "upsert" if isinstance(each, Upsert) else "tombstone", **asdict(each)}
-        for each in candidates
+        {"action": UPSERT if isinstance(each, Upsert) else TOMBSTONE, **asdict(each)} for each in candidates
     )
 
 
