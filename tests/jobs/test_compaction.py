@@ -1,34 +1,26 @@
-"""Compactions: queued once, given away only while nobody works on the session, installed as an event of it."""
+"""Compactions: given away only while nobody works on the session, installed as an event of it, tried again."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
-import memory_core.jobs.compaction as compaction
-from memory_core import job_kind, limits
-from memory_core.commands.compaction import QueueCompaction, planned
+from memory_core import limits
 from memory_core.commands.durable_sessions import RenewLease
 from memory_core.commands.job_control import RetryJob
 from memory_core.commands.jobs import expire_leases
 from memory_core.domain.command import Refusal
-from memory_core.domain.compaction import Policy
 from memory_core.domain.job import Failure, State
 from memory_core.errors import Corrupt
-from memory_core.ids import id_bytes, id_text
-from memory_core.models.errors import BadAnswer, TooLong
-from memory_core.models.metered import BudgetReached
-from memory_core.models.port import StructuredCompletion, Usage
-from memory_core.store import compactions, job_claims
+from memory_core.ids import id_text
+from memory_core.store import compactions
 from tests.factories import Store, database
-from tests.jobs.sessions import Agent, working
-from tests.jobs.working import Worker, job_of, look
+from tests.jobs.compacting import compute, edit, queued, wake, work, worker
+from tests.jobs.sessions import working
+from tests.jobs.working import job_of, look
 
 
 @pytest.fixture
@@ -36,125 +28,6 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store = database(tmp_path)
     yield store
     store.close()
-
-
-@dataclass
-class Model:
-    """A language model that says the same to everybody."""
-
-    says: str = "They chose SQLite."
-    error: Exception | None = None
-    name: str = "some"
-    model: str = "model-1"
-    max_output_tokens: int = 4_096
-    context_tokens: int = 128_000
-    asked: list[Any] = field(default_factory=list)
-
-    def complete_structured(self, request: Any, schema: Any) -> StructuredCompletion:
-        self.asked.append(request)
-        if self.error:
-            raise self.error
-        return StructuredCompletion(
-            value={"summary": self.says}, usage=Usage(input_tokens=9, output_tokens=5), model=self.model
-        )
-
-
-@dataclass
-class Tools:
-    model: Any = None
-
-
-def worker(store: Store) -> Worker:
-    return Worker(store, queues=("compaction",))
-
-
-def compute(store: Store, job_id: bytes, model: Any = None) -> compaction.Summary:
-    """What the worker sends back, by the way it travels."""
-    kind = job_kind.kinds.get("compaction")
-    source = kind.prepare(look(store), job_of(store, job_id))
-    output = kind.compute(kind.read_input(msgspec.json.encode(source)), Tools(model))  # type: ignore[arg-type]
-    return kind.read_output(msgspec.json.encode(output))
-
-
-def work(store: Store, model: Any = None) -> Any:
-    """Claim the next compaction and finish it; the answer."""
-    one = worker(store)
-    job_id = one.take()
-    assert job_id is not None
-    return one.finish(compute(store, job_id, model))
-
-
-def queued(agent: Agent, through: int) -> bytes:
-    answer = agent.compact(through)
-    assert not isinstance(answer, Refusal), answer
-    return id_bytes(answer["job"]["id"])
-
-
-def compacted(store: Store, turns: int = 6, through: int = 4) -> Agent:
-    """A session whose first events are summed up, and that nobody holds."""
-    agent = working(store, turns)
-    queued(agent, through)
-    agent.release()
-    assert work(store)["state"] == "completed"
-    return agent
-
-
-# --- queueing ---
-
-
-def test_compaction_queue_is_idempotent_and_requires_existing_boundary(store: Store):
-    agent = working(store, 3)
-
-    first = agent.compact(4)
-    assert agent.compact(4) == first | {"is_new": False}
-    assert [agent.compact(at).code for at in (0, -1, 7)] == ["invalid"] * 3
-
-    agent.release()
-    assert work(store)["state"] == "completed"
-    again = agent.compact(4)
-    assert (again["job"]["id"], again["job"]["state"]) == (first["job"]["id"], "completed")
-
-
-def test_compaction_boundary_cannot_split_atomic_turn(store: Store):
-    agent = working(store, 3)
-
-    refused = agent.compact(3)
-
-    assert (refused.code, "turn" in refused.message) == ("invalid", True)
-
-
-def test_while_one_is_under_way_another_boundary_is_refused(store: Store):
-    agent = working(store, 3)
-    agent.compact(2)
-
-    assert agent.compact(4).code == "conflict"
-
-
-def test_what_it_is_made_of_is_written_down(store: Store):
-    agent = working(store, 3)
-    job_id = queued(agent, 4)
-
-    row = compactions.one(look(store), job_id)
-    events = agent.events
-
-    assert row is not None
-    assert (row["event_count"], row["first_event_id"], row["last_event_id"], row["sha256"]) == (
-        4,
-        events[0]["id"],
-        events[3]["id"],
-        events[3]["digest"],
-    )
-    assert job_of(store, job_id).source_digest == events[3]["digest"]
-
-
-def test_somebody_elses_session_is_not_there(store: Store):
-    agent = working(store, 2)
-    refused = store.apply(QueueCompaction(session=agent.session, through_sequence=2), principal="eve")
-
-    assert refused.code == "not_found"
-
-
-# --- claim, completion ---
 
 
 def test_compaction_claim_and_completion_are_durable(store: Store):
@@ -292,9 +165,6 @@ def test_of_a_session_that_was_deleted_meanwhile_nothing_is_written(store: Store
     assert one.finish(output)["state"] == "failed"
 
 
-# --- tries ---
-
-
 def test_lease_can_renew_after_expiry_until_recovery_schedules_retry(store: Store):
     agent = working(store, 2)
     job_id = queued(agent, 2)
@@ -381,204 +251,3 @@ def test_worker_failure_columns_reject_inconsistent_queue_state(store: Store):
     ):
         with pytest.raises(Exception, match=r"CHECK"), store.transaction():
             store.connection.execute(f"UPDATE compactions SET {change} WHERE job_id = ?", (job_id,))
-
-
-# --- the second one ---
-
-
-def test_a_second_compaction_begins_with_the_first_summary(store: Store):
-    agent = compacted(store, turns=6, through=4)
-    agent.claim()
-    agent.replay()
-    for number in range(7, 13):
-        agent.say(f"Prompt {number}", f"Answer {number}")
-    queued(agent, 17)
-    agent.release()
-
-    assert work(store)["state"] == "completed"
-
-    text = json.loads(agent.events[-1]["payload_json"])["summary"]["text"]
-    assert "## Earlier summary" in text
-    assert "Prompt 1 → Answer 1" in text
-    assert "- Prompt 4 → Answer 4" in text
-
-
-def test_no_boundary_lies_before_the_summary_of_an_earlier_compaction(store: Store):
-    agent = compacted(store, turns=6, through=4)
-
-    assert agent.compact(8).code == "invalid"
-    assert agent.compact(12).code == "invalid"
-    assert not isinstance(agent.compact(13), Refusal)
-
-
-def test_a_failed_one_that_is_tried_again_after_a_later_one_took_effect_is_refused(store: Store):
-    agent = working(store, 4)
-    old = queued(agent, 2)
-    agent.release()
-    one = worker(store)
-    one.take()
-    one.fail(Failure.PROVIDER_REFUSED, permanent=True)
-    queued(agent, 4)
-    assert work(store)["state"] == "completed"
-
-    store.apply(RetryJob(job=id_text(old)))
-
-    assert work(store)["state"] == "failed"
-    assert [event["kind"] for event in agent.events].count("summary") == 1
-
-
-def test_a_second_plan_weighs_the_first_summary_and_never_ends_before_it(store: Store):
-    agent = compacted(store, turns=6, through=4)
-    window = Policy(context_window_tokens=100)
-
-    # Four turns lie before the summary, none after it: nothing may go yet.
-    assert planned(look(store), agent.state, window) is None
-
-    agent.claim()
-    agent.replay()
-    for number in range(7, 11):
-        agent.say(f"Prompt {number}", f"Answer {number}")
-    made = planned(look(store), agent.state, Policy(context_window_tokens=3_000))
-    assert made is not None
-    assert made.through_sequence == 13
-
-
-def test_a_plan_counts_bytes_of_payloads_or_what_the_client_reports(store: Store):
-    agent = Agent(store).start()
-    agent.claim()
-    for _ in range(6):
-        agent.say("é" * 500, "x")
-    total = store.all("SELECT sum(length(CAST(payload_json AS BLOB))) AS n FROM session_events")[0]["n"]
-
-    policy = Policy(context_window_tokens=total, preserved_turns=2)
-
-    counted = planned(look(store), agent.state, policy)
-    reported = planned(look(store), agent.state, policy, current_tokens=total // 2)
-
-    assert total > 6_000
-    assert counted is not None
-    assert counted.current_tokens == total
-    assert reported is None
-
-
-def test_what_changed_under_an_earlier_summary_is_found(store: Store):
-    agent = compacted(store, turns=6, through=4)
-    job_id = queued(agent, 13)
-    with store.transaction():
-        store.connection.execute(
-            "UPDATE session_events SET digest = randomblob(32) WHERE session_id = ? AND sequence = 4",
-            (agent.session,),
-        )
-
-    with pytest.raises(Corrupt):
-        compute(store, job_id)
-
-
-# --- by a model ---
-
-
-def test_by_a_model_where_one_is_configured(store: Store):
-    agent = working(store, 2)
-    job_id = queued(agent, 2)
-    model = Model()
-
-    made = compute(store, job_id, model)
-
-    assert made == compaction.Summary(
-        text="They chose SQLite.", made_by="model", prompt="compaction.v1", model="model-1"
-    )
-    (request,) = model.asked
-    assert request.max_output_tokens == 1_024
-    assert request.prompt == "compaction.v1"
-    assert '"voice":"prompt","text":"Prompt 1"' in request.messages[0].text
-    assert "Prompt 1" not in request.system
-
-
-def test_the_payload_says_which_model_made_it(store: Store):
-    agent = working(store, 2)
-    queued(agent, 2)
-    agent.release()
-
-    work(store, Model())
-
-    summary = json.loads(agent.events[-1]["payload_json"])["summary"]
-    assert summary == {
-        "text": "They chose SQLite.",
-        "made_by": "model",
-        "prompt": "compaction.v1",
-        "model": "model-1",
-    }
-
-
-def test_oversized_source_is_summed_up_by_rule(store: Store):
-    agent = working(store, 2)
-    job_id = queued(agent, 2)
-    model = Model(context_tokens=1_200)
-
-    assert compute(store, job_id, model).made_by == "rules"
-    assert model.asked == []
-
-
-@pytest.mark.parametrize(
-    "error",
-    [TooLong(), BudgetReached("used up", reason="tokens"), BudgetReached("too much", reason="too_large")],
-)
-def test_where_the_model_may_not_be_asked_a_rule_does_it(store: Store, error: Exception):
-    agent = working(store, 2)
-
-    assert compute(store, queued(agent, 2), Model(error=error)).made_by == "rules"
-
-
-def test_a_budget_that_others_hold_for_a_moment_is_waited_for(store: Store):
-    agent = working(store, 2)
-
-    with pytest.raises(BudgetReached):
-        compute(store, queued(agent, 2), Model(error=BudgetReached("reserved", reason="reserved")))
-
-
-def test_an_empty_summary_of_a_model_is_a_failure_that_is_tried_again(store: Store):
-    agent = working(store, 2)
-
-    with pytest.raises(BadAnswer):
-        compute(store, queued(agent, 2), Model(says="  \n"))
-
-
-# --- much ---
-
-
-def test_a_part_that_is_too_large_is_read_from_its_end_and_summed_up_by_rule(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-):
-    agent = working(store, 12)
-    job_id = queued(agent, 20)
-    monkeypatch.setattr(limits, "REPLAY_EVENTS_MAX", 7)
-    model = Model()
-
-    made = compute(store, job_id, model)
-
-    assert (made.made_by, model.asked) == ("rules", [])
-    assert "Prompt 10" in made.text
-    assert "Prompt 6" not in made.text
-
-
-def test_what_does_not_fit_into_a_worker_is_summed_up_by_rule(store: Store, monkeypatch: pytest.MonkeyPatch):
-    agent = working(store, 12)
-    job_id = queued(agent, 20)
-    monkeypatch.setattr(limits, "TRANSCRIPT_WINDOW_MAX_BYTES", 600)
-
-    assert compute(store, job_id, Model()).made_by == "rules"
-
-
-def edit(store: Store, agent: Agent, sequence: int) -> None:
-    """Change an event behind memoryd's back."""
-    with store.transaction():
-        store.connection.execute(
-            "UPDATE session_events SET payload_json = '{}' WHERE session_id = ? AND sequence = ?",
-            (agent.session, sequence),
-        )
-
-
-def wake(store: Store, seconds: float) -> None:
-    store.clock.advance(seconds)
-    with store.transaction() as tx:
-        job_claims.wake(tx, 128)
