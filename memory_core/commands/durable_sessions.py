@@ -12,6 +12,7 @@ from memory_core.commands import Answer, command
 from memory_core.commands.distillation import queue_distillation
 from memory_core.commands.durable_lease import find, held, lease_end, refusing
 from memory_core.commands.scopes import ScopeRequest, ensure, resolve
+from memory_core.commands.sessions import finalise
 from memory_core.domain import transcript_digest
 from memory_core.domain.command import Refusal
 from memory_core.domain.directory import Directory, DirectoryId
@@ -246,6 +247,7 @@ def close(body: CloseSession, tx: Transaction) -> Answer | Refusal:
     job = queue_distillation(tx, session)
     durable_sessions.close(tx, session.id)
     durable_sessions.seen(tx, session.id, ended_at=tx.now, reason="closed")
+    finalise(tx, session.id)
     return {"closed": True, "job": None if job is None else id_text(job)}
 
 

@@ -16,12 +16,12 @@ from memory_core import limits
 from memory_core.commands import Answer, command
 from memory_core.commands.durable_lease import held, lease_end, refusing
 from memory_core.domain import transcript_digest
+from memory_core.domain.agent_message import AssetKind
 from memory_core.domain.command import Refusal
 from memory_core.domain.directory import DirectoryId
 from memory_core.domain.durable_session import DurableSession
 from memory_core.domain.session_event import (
     WRITABLE,
-    AssetKind,
     AssetLink,
     NewEvent,
     SessionEvent,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 from memory_core import limits
@@ -13,15 +13,16 @@ from memory_core.clock import MICROSECONDS
 from memory_core.commands.handoffs import created_at
 from memory_core.commands.pages import put_page
 from memory_core.commands.versions import PageDraft
-from memory_core.domain import session_page
+from memory_core.domain import durable_page, session_page
 from memory_core.domain.capture import moment_of
+from memory_core.domain.durable_session import DurableSession, Origin
 from memory_core.domain.event import EventKind, Outcome
 from memory_core.domain.handoff import Handoff, HandoffState
 from memory_core.domain.page import Tier, page_path
 from memory_core.domain.session_page import Observed, SessionFacts
 from memory_core.errors import Conflict, Invalid, NotFound
 from memory_core.ids import id_text
-from memory_core.store import handoffs, observations, sessions
+from memory_core.store import durable_sessions, handoffs, observations, session_events, sessions
 from memory_core.store.statement import Row
 from memory_core.store.transaction import Transaction
 
@@ -47,7 +48,7 @@ def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bo
     session = sessions.one(tx, session_id)
     if session is None:
         return False
-    count = session["observation_count"]
+    count = _count(tx, session)
     if session["substance_count"] == 0:
         sessions.finalised(tx, session_id, count=count, page_id=None)
         return False
@@ -94,6 +95,18 @@ def end_if_idle(tx: Transaction, session_id: bytes) -> bool:
     return True
 
 
+def _exact(tx: Transaction, session: Row) -> DurableSession | None:
+    """The session's state where its exact events are written by who works; what hooks told is not asked then."""
+    found = durable_sessions.one(tx, session["id"])
+    return found if found is not None and found.origin is Origin.CLIENT else None
+
+
+def _count(tx: Transaction, session: Row) -> int:
+    """What the watermark compares: how much of the session there is."""
+    exact = _exact(tx, session)
+    return session["observation_count"] if exact is None else exact.last_sequence
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Material:
     """What page and handoff of a session are made of."""
@@ -105,6 +118,21 @@ class _Material:
 
 
 def _material(tx: Transaction, session: Row) -> _Material:
+    exact = _exact(tx, session)
+    if exact is not None:
+        events = session_events.newest(
+            tx,
+            exact.id,
+            through=exact.last_sequence,
+            limit=limits.SESSION_PAGE_OBSERVATIONS_MAX,
+            max_bytes=limits.SESSION_PAGE_EVENT_BYTES,
+        )
+        return _Material(
+            session=session,
+            project_id=session["project_id"],
+            facts=replace(_facts(session), observation_count=exact.last_sequence),
+            observed=durable_page.observed(events),
+        )
     rows = observations.projection(
         tx,
         session["id"],

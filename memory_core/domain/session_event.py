@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from memory_core import limits
+from memory_core.domain.agent_message import AssetKind
 from memory_core.errors import Corrupt
 
 
@@ -27,13 +28,6 @@ class TranscriptKind(StrEnum):
 
 #: What a client may write.
 WRITABLE: Final = frozenset(TranscriptKind) - {TranscriptKind.SUMMARY}
-
-
-class AssetKind(StrEnum):
-    IMAGE = "image"
-    AUDIO = "audio"
-    VIDEO = "video"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -92,6 +92,8 @@ SESSION_PAGE_OBSERVATIONS_MAX = 256
 SESSION_PAGE_LOOK_BACK_ROWS = 4_000
 #: Of one prompt or answer, in a session page and in an automatic handoff.
 SESSION_PAGE_TEXT_MAX_CHARS = 1_500
+#: Of a durable session, the last events that fit into this.
+SESSION_PAGE_EVENT_BYTES = 1 * MIB
 SESSION_IDLE_SECONDS = 2 * 60 * 60
 LATE_EVENT_DEBOUNCE_SECONDS = 30
 HANDOFF_OFFER_SECONDS = 15 * 60

@@ -36,6 +36,12 @@ REPLAY_BATCH_BYTES = 1 * MIB
 DURABLE_SESSIONS_PAGE_MAX = 500
 EVENTS_PAGE_MAX = 100
 DURABLE_PAGE_MAX_BYTES = 16 * MIB
+#: What one command deletes of a session that goes.
+DELETED_ROWS_PER_SLICE = 1_000
+DELETED_BYTES_PER_SLICE = 8 * MIB
+DELETED_OBSERVATIONS_PER_SLICE = 200
+#: Slices that the request waits for; the rest goes with the next maintenance.
+DELETED_SLICES_PER_REQUEST = 200
 #: A snapshot's configuration, and its authority.
 SNAPSHOT_PART_MAX_BYTES = 2 * MIB
 

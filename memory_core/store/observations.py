@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import bindparam, case, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
-from memory_core.store.statement import Row, Statement
+from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import observations
 from memory_core.store.transaction import Reading, Transaction
 
@@ -98,6 +98,17 @@ _COUNT = Statement(
         or_(bindparam("project_id").is_(None), _o.project_id == bindparam("project_id"))
     )
 )
+
+
+_DROP_SOME = text_statement(
+    "DELETE FROM observations WHERE seq IN"
+    " (SELECT seq FROM observations WHERE session_id = :session_id ORDER BY seq DESC LIMIT :limit)"
+)
+
+
+def drop_some(tx: Transaction, session_id: bytes, limit: int) -> int:
+    """Delete the last `limit` observations of a session that goes; how many there were."""
+    return tx.run(_DROP_SOME, session_id=session_id, limit=limit)
 
 
 def add(tx: Transaction, **columns: Any) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
-from memory_core.domain.session_event import AssetKind, AssetLink, SessionEvent, TranscriptKind
-from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.domain.agent_message import AssetKind
+from memory_core.domain.session_event import AssetLink, SessionEvent, TranscriptKind
+from memory_core.store.statement import Row, Statement
 from memory_core.store.tables_durable import assets, durable_sessions, session_assets, session_events
 from memory_core.store.transaction import Reading, Transaction
 
@@ -76,10 +77,14 @@ _LINKS = Statement(
     .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
     .order_by(_e.sequence, session_assets.c.ordinal)
 )
+#: Past every sequence.
+_LAST = 2**62
 #: From the end, so that what is left is always the beginning of the transcript.
-_DROP_LAST = text_statement(
-    "DELETE FROM session_events WHERE id IN (SELECT id FROM session_events WHERE session_id = :session_id"
-    " ORDER BY sequence DESC LIMIT :limit)"
+_LAST_SIZES = Statement(
+    select(_e.sequence, _SIZE.label("size"))
+    .where(_OF_SESSION, _e.sequence <= bindparam("through"))
+    .order_by(_e.sequence.desc())
+    .limit(bindparam("limit"))
 )
 
 
@@ -180,9 +185,30 @@ def staged(read: Reading, session_id: bytes, head: int) -> Row:
     return read.rows(_STAGED, session_id=session_id, after=head)[0]
 
 
-def drop_last(tx: Transaction, session_id: bytes, limit: int) -> int:
-    """Delete the last `limit` events of a session that goes; how many there were."""
-    return tx.run(_DROP_LAST, session_id=session_id, limit=limit)
+def newest(
+    read: Reading, session_id: bytes, *, through: int, limit: int, max_bytes: int
+) -> list[SessionEvent]:
+    """The last events up to `through`, in their order: at most `limit`, and payloads of `max_bytes`, but one at least."""
+    first = _first_of_last(read, session_id, through, limit, max_bytes)
+    rows = read.rows(_BETWEEN, session_id=session_id, after=first - 1, through=through) if first else []
+    return [_event(row) for row in rows]
+
+
+def drop_last(tx: Transaction, session_id: bytes, *, limit: int, max_bytes: int) -> int:
+    """Delete the last events of a session that goes: at most `limit`, and payloads of `max_bytes`, but one at least; how many."""
+    first = _first_of_last(tx, session_id, _LAST, limit, max_bytes)
+    return tx.run(_DROP, session_id=session_id, after=first - 1) if first else 0
+
+
+def _first_of_last(read: Reading, session_id: bytes, through: int, limit: int, max_bytes: int) -> int:
+    """The sequence from which on the last events fit; 0 where there are none."""
+    first = total = 0
+    for row in read.rows(_LAST_SIZES, session_id=session_id, through=through, limit=limit):
+        total += row["size"]
+        if first and total > max_bytes:
+            break
+        first = row["sequence"]
+    return first
 
 
 def _event(row: Row) -> SessionEvent:

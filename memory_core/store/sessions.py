@@ -62,6 +62,7 @@ _END = Statement(
     .where(sessions.c.id == bindparam("session_id"))
     .values(ended_at=bindparam("new_ended_at"), end_reason=bindparam("new_end_reason"))
 )
+_DELETE = Statement(sessions.delete().where(sessions.c.id == bindparam("session_id")))
 _DUE = Statement(
     select(sessions.c.id)
     .where(sessions.c.refinalise_at.is_not(None), sessions.c.refinalise_at <= bindparam("now"))
@@ -206,6 +207,11 @@ def touch(tx: Transaction, session_id: bytes, **changes: Any) -> None:
 
 def end(tx: Transaction, session_id: bytes, *, ended_at: int, reason: str) -> None:
     tx.run(_END, session_id=session_id, new_ended_at=ended_at, new_end_reason=reason)
+
+
+def delete(tx: Transaction, session_id: bytes) -> None:
+    """With all that belongs to it; its page stays."""
+    tx.run(_DELETE, session_id=session_id)
 
 
 def finalised(tx: Transaction, session_id: bytes, *, count: int | None, page_id: bytes | None) -> None:
