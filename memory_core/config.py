@@ -140,25 +140,29 @@ class Settings:
         """What processes without the data need to know: the install's id and tokens of small power."""
         return Path(self.handout_dir) if self.handout_dir else self.data_dir / "run"
 
+    def _handed_out(self, reader: str, name: str) -> Path:
+        """Apart, a directory for each kind of reader: a container mounts what it reads and nothing else."""
+        return self.handout / reader / name if self.handout_dir else self.handout / name
+
     @property
     def install_file(self) -> Path:
         """The install id in hexadecimal, written by the writer at its start for processes that open no database."""
-        return self.handout / "install"
+        return self._handed_out("common", "install")
 
     @property
     def metrics_token_file(self) -> Path:
         """A token for `/metrics` and nothing else; it holds as long as it stands in this file."""
-        return self.handout / "metrics.token"
+        return self._handed_out("metrics", "metrics.token")
 
     @property
     def local_pool_token_file(self) -> Path:
         """The token of this machine's own pool worker."""
-        return self.handout / "pool.token"
+        return self._handed_out("pool", "pool.token")
 
     @property
     def flower_auth_file(self) -> Path:
         """`user:password` of Flower."""
-        return self.handout / "flower.auth"
+        return self._handed_out("flower", "flower.auth")
 
     @property
     def log_dir(self) -> Path:

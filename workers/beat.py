@@ -30,7 +30,9 @@ def main() -> int:
     app = make_app(settings, install)
     clock = SystemClock()
     heart = Heartbeat(heartbeat_file(settings.run_dir, "beat"), clock)
-    gauge = DiskGauge(settings, clock)
+    # Off the data host the id was handed out on the disk of the others' volumes; its own directory may be memory.
+    apart = settings.install_file.parent if settings.off_data_host else None
+    gauge = DiskGauge(settings, clock, directory=apart)
     ended = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: ended.set())

@@ -178,8 +178,7 @@ def _refuse_foreign(root: Path, marker: Path, *expected: Path) -> None:
             f"{root} is not empty and no memoryd data directory (it has no {marker.name}). "
             "Choose an empty or a new directory with --data-dir."
         )
-    if stat.S_IMODE(root.stat().st_mode) != 0o700:
-        root.chmod(0o700)
+    _set_mode(root, 0o700)
 
 
 def _refuse_others(directory: Path) -> None:
@@ -196,18 +195,41 @@ def _has_content(root: Path, expected: tuple[Path, ...]) -> bool:
     )
 
 
+def handed_out(settings: Settings) -> dict[Path, int]:
+    """The files for processes without the data, and their modes. Apart, our group may read all but the workers' token: a scraper
+    of metrics and Flower run as somebody else."""
+    for_group = 0o640 if settings.handout_dir else 0o600
+    return {
+        settings.install_file: for_group,
+        settings.metrics_token_file: for_group,
+        settings.flower_auth_file: for_group,
+        settings.local_pool_token_file: 0o600,
+    }
+
+
 def _make_handout(settings: Settings) -> None:
-    """What processes without the data need. A directory of its own is open to our group: a scraper of metrics and Flower
-    run as somebody else, who shall not have the workers' token."""
-    directory, is_apart = settings.handout, bool(settings.handout_dir)
-    if is_apart:
-        _make_root(directory)
-        _refuse_others(directory)
-        directory.chmod(0o750)
-    mode = 0o640 if is_apart else 0o600
-    _create(settings.metrics_token_file, mint().text + "\n", mode=mode)
-    _create(settings.local_pool_token_file, mint().text + "\n")
-    _create(settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}\n", mode=mode)
+    """All of them but the id, which the writer knows; and the modes of what an earlier start made."""
+    modes = handed_out(settings)
+    if settings.handout_dir:
+        for file, mode in modes.items():
+            _make_root(file.parent)
+            _refuse_others(file.parent)
+            _set_mode(file.parent, 0o750 if mode & stat.S_IRGRP else 0o700)
+    for file, text in (
+        (settings.metrics_token_file, mint().text),
+        (settings.local_pool_token_file, mint().text),
+        (settings.flower_auth_file, f"{FLOWER_USER}:{secrets.token_urlsafe(24)}"),
+    ):
+        _create(file, text + "\n", mode=modes[file])
+    for file, mode in modes.items():
+        if file.is_file():
+            _set_mode(file, mode)
+
+
+def _set_mode(path: Path, mode: int) -> None:
+    # Only where it differs: of a mount that cannot be changed the right mode is enough.
+    if stat.S_IMODE(path.stat().st_mode) != mode:
+        path.chmod(mode)
 
 
 def _make_inside(directory: Path) -> None:

@@ -103,6 +103,8 @@ class Replica:
         self.user = user_of(service)
         self.groups = [int(group) for group in service.get("group_add", ())]
         self.writable: list[Path] = []
+        #: Names of volumes.
+        self.mounted: set[str] = set()
         place.mkdir(parents=True)
         self._ports = {port: stack.ports[name, port] for port in service.get("expose", ())}
         self._stack = stack
@@ -124,8 +126,14 @@ class Replica:
     def start(self) -> Replica:
         argv = self._local([*self.service.get("entrypoint", ()), *self.service["command"]])
         if contained.can_be():
+            hidden = [local for name, local in self._stack.volumes.items() if name not in self.mounted]
             argv = contained.command(
-                argv, host=self.place.name, user=self.user, groups=self.groups, writable=self.writable
+                argv,
+                host=self.place.name,
+                user=self.user,
+                groups=self.groups,
+                writable=self.writable,
+                hidden=hidden,
             )
         with self.log.open("ab") as output:
             self.process = subprocess.Popen(
@@ -187,9 +195,13 @@ class Replica:
             source, target = mount.split(":")[:2]
             if source.startswith("."):
                 continue
+            local = self._stack.volumes[source]
             if not mount.endswith(":ro"):
-                self.writable.append(self._stack.volumes[source])
-            yield target, self._stack.volumes[source]
+                self.writable.append(local)
+            self.mounted.add(source)
+            yield target, local
+            if "-" in source:
+                yield str(Path(target).parent), local.parent
         for mount in self.service.get("tmpfs", ()):
             target = mount.split(":")[0]
             local = self.place / target.strip("/").replace("/", "-")
@@ -260,7 +272,8 @@ class Stack:
         self.root = root
         self.mark = f"TEST_STACK_{secrets.token_hex(8)}"
         self.replicas: list[Replica] = []
-        self.volumes = {name: root / "volumes" / name for name in self.file["volumes"]}
+        # `handout-pool` lies below `handout`, as in the container that mounts all of its kind.
+        self.volumes = {name: root / "volumes" / name.replace("-", "/") for name in self.file["volumes"]}
         for name, directory in self.volumes.items():
             # As an engine makes a volume: owner and mode come from the image of who may write there.
             directory.mkdir(parents=True)

@@ -1,9 +1,9 @@
 """Runs a command as a container would, as far as the kernel does that without an engine.
 
-    unshare --pid --fork --mount --mount-proc --uts --kill-child python tests/stack/contained.py HOST UID GID GROUPS WRITABLE COMMAND…
+    unshare --pid --fork --mount --mount-proc --uts --kill-child python tests/stack/contained.py HOST UID GID GROUPS WRITABLE HIDDEN COMMAND…
 
-It is process 1 of its own process tree, on a host of that name, as that user with no capability and no way to new ones, and can write
-nowhere but in the directories of WRITABLE (with colons) and below other mounts. Must be started by root.
+It is process 1 of its own process tree, on a host of that name, as that user with no capability and no way to new ones, can write
+nowhere but in the directories of WRITABLE (with colons) and below other mounts, and sees nothing in those of HIDDEN. Must be started by root.
 """
 
 from __future__ import annotations
@@ -37,11 +37,17 @@ def can_be() -> bool:
 
 
 def command(
-    argv: list[str], *, host: str, user: tuple[int, int], groups: list[int], writable: list[Path]
+    argv: list[str],
+    *,
+    host: str,
+    user: tuple[int, int],
+    groups: list[int],
+    writable: list[Path],
+    hidden: list[Path],
 ) -> list[str]:
     """The command that runs `argv` so."""
-    places = ":".join(map(str, writable))
-    told = [host, str(user[0]), str(user[1]), ",".join(map(str, groups)), places]
+    places = [":".join(map(str, paths)) for paths in (writable, hidden)]
+    told = [host, str(user[0]), str(user[1]), ",".join(map(str, groups)), *places]
     return ["unshare", *_SPACES, sys.executable, "-m", "tests.stack.contained", *told, *argv]
 
 
@@ -67,8 +73,10 @@ def _as(user: tuple[int, int], groups: list[int]) -> list[str]:
     ]  # fmt: skip
 
 
-def main(host: str, uid: str, gid: str, groups: str, writable: str, *argv: str) -> None:
+def main(host: str, uid: str, gid: str, groups: str, writable: str, hidden: str, *argv: str) -> None:
     socket.sethostname(host)
+    for place in filter(None, hidden.split(":")):
+        _run("mount", "-t", "tmpfs", "-o", "ro,mode=0,size=4k", "none", place)
     for place in filter(None, writable.split(":")):
         _run("mount", "--bind", place, place)
     open_the_way(Path(sys.base_prefix))

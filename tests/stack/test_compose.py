@@ -121,9 +121,37 @@ def test_readers_of_the_database_may_write_beside_it(services: dict[str, Any]) -
     on_data = [
         name for name, service in services.items() if any(v.startswith("data:") for v in service["volumes"])
     ]
-    assert sorted(on_data) == ["beat", "forget", "lint", "web", "writer"]
+    assert sorted(on_data) == ["forget", "lint", "web", "writer"]
     for name in on_data:
         assert "data:/data" in services[name]["volumes"], name
+
+
+def test_each_service_is_handed_what_it_reads_and_nothing_else(services: dict[str, Any]) -> None:
+    handed = {
+        name: sorted(
+            mount.removeprefix("handout-").split(":")[0]
+            for mount in service["volumes"]
+            if mount.startswith("handout")
+        )
+        for name, service in services.items()
+    }
+    on_data, off_data = ["common", "pool"], ["pool"]
+    assert handed == {
+        "broker": [],
+        "writer": ["common", "flower", "metrics", "pool"],
+        "web": ["metrics"],
+        **dict.fromkeys(("lint", "forget"), on_data),
+        **dict.fromkeys(("compaction", "distillation", "embeddings"), off_data),
+        "beat": ["common"],
+        "flower": ["common", "flower"],
+        "prometheus": ["metrics"],
+    }
+    for name, service in services.items():
+        for mount in service["volumes"]:
+            if mount.startswith("handout"):
+                kind = mount.removeprefix("handout-").split(":")[0]
+                rights = "" if name == "writer" else ":ro"
+                assert mount == f"handout-{kind}:/handout/{kind}{rights}", name
 
 
 def test_the_brokers_file_keeps_what_the_embedded_broker_keeps() -> None:

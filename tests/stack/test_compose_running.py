@@ -75,14 +75,39 @@ def test_a_hook_at_the_published_port_is_committed(stack: Stack) -> None:
     assert [session["observation_count"] for session in _sessions(stack)] == [1]
 
 
-def test_what_others_need_lies_in_a_volume_of_its_own_and_the_key_of_the_house_does_not(stack: Stack) -> None:
-    handed_out = {path.name for path in stack.volumes["handout"].iterdir()}
+def test_what_others_need_lies_in_volumes_of_its_readers_and_the_key_of_the_house_in_none(
+    stack: Stack,
+) -> None:
+    handed_out = {
+        name: {(path.name, stat.S_IMODE(path.stat().st_mode)) for path in local.iterdir()}
+        for name, local in stack.volumes.items()
+        if name.startswith("handout-")
+    }
 
-    assert {"install", "metrics.token", "flower.auth"} <= handed_out
-    assert not handed_out & {"token", "install.key", "memory.sqlite"}
+    assert handed_out == {
+        "handout-common": {("install", 0o640)},
+        "handout-metrics": {("metrics.token", 0o640)},
+        "handout-flower": {("flower.auth", 0o640)},
+        "handout-pool": {("pool.token", 0o600)},
+    }
+    assert stat.S_IMODE(stack.volumes["handout-pool"].stat().st_mode) == 0o700
     (flower,), owner = stack.of("flower"), user_of(stack.of("writer")[0].service)
     assert flower.user != owner
-    assert stat.S_IMODE((stack.volumes["handout"] / "pool.token").stat().st_mode) == 0o600
+
+
+def test_a_service_sees_no_volume_that_it_does_not_mount(stack: Stack) -> None:
+    if not contained.can_be():
+        pytest.skip("only root can hide a directory from a process")
+    for replica in stack.replicas:
+        for name, local in stack.volumes.items():
+            look = contained.inside(
+                ["ls", "-A", str(local)], pid=replica.pid or 0, user=replica.user, groups=replica.groups
+            )
+            seen = subprocess.run(look, capture_output=True, text=True, check=False).stdout.split()
+            assert bool(seen) == (name in replica.mounted and any(local.iterdir())), (replica.name, name)
+
+
+def test_processes_without_the_data_keep_nothing_but_their_own(stack: Stack) -> None:
     for replica in stack.replicas:
         if replica.environ.get("MEMORYD_DATA_DIR", "").endswith("state"):
             state = {path.name for path in Path(replica.environ["MEMORYD_DATA_DIR"]).iterdir()}
@@ -134,7 +159,7 @@ def test_a_job_is_done_by_the_worker_of_its_queue(stack: Stack) -> None:
 
 def test_flower_shows_drains_and_looks_to_who_knows_the_password(stack: Stack) -> None:
     url = _url(stack, "flower", "5555")
-    password = (stack.volumes["handout"] / "flower.auth").read_text().strip()
+    password = (stack.volumes["handout-flower"] / "flower.auth").read_text().strip()
     assert ask(f"{url}/api/tasks")[0] == 401
     assert ask(f"{url}/api/tasks", "memoryd:guess")[0] == 401
 
@@ -158,7 +183,7 @@ def test_prometheus_scrapes_the_gate(stack: Stack) -> None:
 
 
 def test_every_alert_stands_on_a_metric_that_there_is(stack: Stack) -> None:
-    scraped = (stack.volumes["handout"] / "metrics.token").read_text().strip()
+    scraped = (stack.volumes["handout-metrics"] / "metrics.token").read_text().strip()
     status, page = ask(_url(stack, "web", "49374") + "/metrics", bearer=scraped)
     assert status == 200
     shown = set(re.findall(r"^# TYPE (\w+)", page.decode(), re.M))

@@ -138,12 +138,29 @@ def test_what_others_need_to_know_lies_apart_where_a_group_may_read_no_worker_s_
     settings = Settings(data_dir=tmp_path / "data", handout_dir=str(tmp_path / "handout"))
     data_dir.prepare(settings)
 
-    modes = {entry.name: entry.stat().st_mode & 0o777 for entry in settings.handout.iterdir()}
-    assert modes["metrics.token"] == 0o640
-    assert modes["flower.auth"] == 0o640
-    assert modes["pool.token"] == 0o600
-    assert settings.handout.stat().st_mode & 0o777 == 0o750
-    assert settings.install_file.parent == settings.handout
+    def modes() -> dict[str, int]:
+        return {
+            str(path.relative_to(settings.handout)): path.stat().st_mode & 0o777
+            for path in settings.handout.rglob("*")
+        }
+
+    first = modes()
+    assert first == {
+        "common": 0o750,
+        "metrics": 0o750,
+        "metrics/metrics.token": 0o640,
+        "flower": 0o750,
+        "flower/flower.auth": 0o640,
+        "pool": 0o700,
+        "pool/pool.token": 0o600,
+    }
+    assert settings.install_file == settings.handout / "common" / "install"
+    # What an earlier version made, or somebody changed, is put right at the next start.
+    settings.flower_auth_file.chmod(0o600)
+    settings.local_pool_token_file.chmod(0o644)
+    settings.metrics_token_file.parent.chmod(0o777)
+    data_dir.prepare(settings)
+    assert modes() == first
 
 
 def test_who_has_no_home_is_told_how_to_reach_the_server_all_the_same(

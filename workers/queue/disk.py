@@ -20,9 +20,11 @@ class DiskGauge:
         settings: Settings,
         clock: Clock,
         *,
+        directory: Path | None = None,
         statvfs: Callable[[Path], os.statvfs_result] = os.statvfs,
     ) -> None:
-        self._directory = settings.data_dir
+        """`directory`: what to measure where the data directory is not here."""
+        self._directory = directory or settings.data_dir
         self._wal = settings.database.with_name(settings.database.name + "-wal")
         self._min_bytes = settings.free_disk_min_bytes
         self._clock = clock

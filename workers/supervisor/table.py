@@ -67,6 +67,7 @@ def table(settings: Settings, endpoint: broker.Endpoint | None, clock: Clock) ->
             name="beat",
             argv=("-m", "workers.beat"),
             probe=by_heartbeat(run, "beat"),
+            access="none" if settings.off_data_host else "opens",
             may_live_apart=True,
             depends_on=(*needs_broker, "writer"),
             stop_seconds=5.0,

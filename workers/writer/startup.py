@@ -18,6 +18,7 @@ from memory_core.store.install import Install, Permission
 from memory_core.store.migrate import is_current, migrate_apart
 from memory_core.store.transaction import Transaction
 from memory_core.store.writing import WriterConnection
+from workers.data_dir import handed_out
 
 logger = logging.getLogger(__name__)
 
@@ -55,8 +56,7 @@ def acquire(settings: Settings, clock: Clock, ids: IdSource, machine: str | None
             if pool_token is not None:
                 install.replace_synced(settings.local_pool_token_file, pool_token + "\n")
             if _known(settings) != identity.text:
-                # Flower runs as somebody else where it runs apart.
-                mode = 0o640 if settings.handout_dir else 0o600
+                mode = handed_out(settings)[settings.install_file]
                 install.replace_synced(settings.install_file, identity.text + "\n", mode=mode)
     except BaseException:
         connection.close()
