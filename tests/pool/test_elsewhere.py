@@ -275,7 +275,11 @@ def test_a_wrong_token_ends_the_worker_with_a_reason(outside: Outside, tmp_path:
     run = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60, check=False)
 
     assert run.returncode == 78
-    assert "auth required" in run.stderr
+    assert (
+        f"{outside.stack.settings.url} does not accept the token in {tmp_path / 'pool.token'}" in run.stderr
+    )
+    assert "memoryd tokens create --scope pool" in run.stderr
+    assert "signal 15" not in run.stderr
 
 
 @pytest.mark.parametrize(

@@ -154,6 +154,8 @@ def test_a_child_that_refuses_takes_the_tree_down(start_tree: TreeStart) -> None
 
     assert tree.process.wait(15) == exit_codes.REFUSED
     assert tree.everybody() == set()
+    # It is not started once more, only to be ended.
+    assert [record["child"] for record in tree.logged("child_started")].count("writer") == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])

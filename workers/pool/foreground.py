@@ -27,7 +27,7 @@ from workers import data_dir, exit_codes, logs
 from workers.pool.claiming import Claim, ClaimedJob, claim
 from workers.pool.gate import PoolGate
 from workers.pool.killable import ComputeChild, Nursery
-from workers.pool.remote import gate_of, queues_of
+from workers.pool.remote import gate_of, install_at, queues_of
 from workers.pool.running import Pace, Report, Run
 from workers.pool.slots import AWAY, Slots
 
@@ -145,7 +145,7 @@ class _Teller(logging.Handler):
 
 def check_server(settings: Settings, gate: PoolGate) -> None:
     """Whether it lets this worker in, and is the one whose data directory this is. Raises the errors of `PoolGate`."""
-    found = str(gate.get("/pool/about")["install"])
+    found = install_at(settings, gate)
     if not settings.off_data_host and found != config.install_id(settings):
         raise Invalid(
             f"the server at {settings.effective_gate_url} is not the one of {settings.data_dir}; "

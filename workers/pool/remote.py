@@ -9,7 +9,7 @@ from memory_core import config, limits
 from memory_core.clock import Clock
 from memory_core.config import Settings
 from memory_core.domain.job import QUEUES
-from memory_core.errors import Invalid, Unavailable
+from memory_core.errors import Forbidden, Invalid, Unavailable
 from workers.pool.gate import PoolGate
 
 
@@ -43,7 +43,18 @@ def install_of(settings: Settings, gate: PoolGate) -> str:
     """
     if settings.install or not settings.off_data_host:
         return config.install_id(settings)
-    return str(gate.get("/pool/about")["install"])
+    return install_at(settings, gate)
+
+
+def install_at(settings: Settings, gate: PoolGate) -> str:
+    """The install id as the gate tells it. Raises the errors of `PoolGate`; `Forbidden` names the gate and the token's file."""
+    try:
+        return str(gate.get("/pool/about")["install"])
+    except Forbidden as error:
+        raise Forbidden(
+            f"{settings.effective_gate_url} does not accept the token in {settings.effective_pool_token_file}; "
+            "it has to be one of that server, of scope pool: memoryd tokens create --scope pool"
+        ) from error
 
 
 def token_reader(settings: Settings) -> Callable[[], str]:

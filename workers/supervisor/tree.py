@@ -60,6 +60,8 @@ class Tree:
                 child.excuse()
             elif child.hangs:
                 child.kill_as_hanging()
+        if self._refused:
+            return  # who refused to work is not started again to be ended at once
         for child in self._children.values():
             self._start_if_due(child)
         _reap_strangers({child.pid for child in self._children.values()})
