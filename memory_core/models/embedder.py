@@ -19,6 +19,7 @@ from memory_core.models.port import (
     Meter,
     Planned,
     Usage,
+    either,
     most_tokens,
     never,
 )
@@ -44,6 +45,8 @@ class WiredEmbedder:
     timeout_seconds: float
     #: Put before each text, for models that are told so what it is.
     prefixes: dict[Kind, str] = field(repr=False)
+    #: Ends every call, whatever else its caller watches.
+    cancelled: Cancel = field(default=never, repr=False)
 
     def embed(self, texts: Sequence[str], kind: Kind = "document", cancel: Cancel = never) -> Embedding:
         import numpy
@@ -54,7 +57,9 @@ class WiredEmbedder:
         if any(not text.strip() for text in shortened):
             raise Invalid("a blank text has no vector")
         bounds = Bounds(
-            clock=self.clock, cancel=cancel, deadline=self.clock.monotonic() + self.timeout_seconds
+            clock=self.clock,
+            cancel=either(self.cancelled, cancel),
+            deadline=self.clock.monotonic() + self.timeout_seconds,
         )
         parts: list[RawVectors] = []
         spent = NOTHING

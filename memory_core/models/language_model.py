@@ -20,6 +20,7 @@ from memory_core.models.port import (
     StopReason,
     StructuredCompletion,
     Usage,
+    either,
     most_tokens,
     never,
 )
@@ -44,6 +45,8 @@ class WiredLanguageModel:
     max_output_tokens: int
     timeout_seconds: float
     context_tokens: int = limits.MODEL_CONTEXT_TOKENS
+    #: Ends every call, whatever else its caller watches.
+    cancelled: Cancel = field(default=never, repr=False)
     #: Index of the first form that the provider did not reject. Threads that race for it only learn it twice.
     _form: int = field(default=0, repr=False)
 
@@ -116,6 +119,7 @@ class WiredLanguageModel:
 
     def _bounds(self, request: Request, cancel: Cancel) -> Bounds:
         seconds = min(request.timeout_seconds or self.timeout_seconds, self.timeout_seconds)
+        cancel = either(self.cancelled, cancel)
         return Bounds(clock=self.clock, cancel=cancel, deadline=self.clock.monotonic() + seconds)
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,18 +17,12 @@ from memory_core.errors import CoreError, Invalid, Unavailable
 from memory_core.models.errors import Cancelled
 from memory_core.models.port import (
     Cancel,
-    Completion,
     Embedder,
-    Embedding,
-    Kind,
     LanguageModel,
     Planned,
-    Request,
-    StructuredCompletion,
     Usage,
     never,
 )
-from memory_core.models.schema import Schema
 from memory_core.models.settings import choose, choose_embedder, open_key_files, read_settings
 
 logger = logging.getLogger(__name__)
@@ -102,61 +96,6 @@ class GateMeter:
             )
 
 
-@dataclass(frozen=True)
-class JobLanguageModel:
-    """A language model that ends its calls when the job is cancelled, whatever else its caller watches."""
-
-    inner: LanguageModel
-    cancelled: Cancel
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def max_output_tokens(self) -> int:
-        return self.inner.max_output_tokens
-
-    @property
-    def context_tokens(self) -> int:
-        return self.inner.context_tokens
-
-    def complete(self, request: Request, cancel: Cancel = never) -> Completion:
-        return self.inner.complete(request, lambda: self.cancelled() or cancel())
-
-    def complete_structured(
-        self, request: Request, schema: Schema, cancel: Cancel = never
-    ) -> StructuredCompletion:
-        return self.inner.complete_structured(request, schema, lambda: self.cancelled() or cancel())
-
-
-@dataclass(frozen=True)
-class JobEmbedder:
-    """An embedder, likewise."""
-
-    inner: Embedder
-    cancelled: Cancel
-
-    @property
-    def name(self) -> str:
-        return self.inner.name
-
-    @property
-    def model(self) -> str:
-        return self.inner.model
-
-    @property
-    def dimensions(self) -> int:
-        return self.inner.dimensions
-
-    def embed(self, texts: Sequence[str], kind: Kind = "document", cancel: Cancel = never) -> Embedding:
-        return self.inner.embed(texts, kind, lambda: self.cancelled() or cancel())
-
-
 class Models:
     """The models of a process that computes one job at a time; what they learned of their providers outlasts the job."""
 
@@ -165,33 +104,38 @@ class Models:
         self._settings = settings
         self._clock = clock
         self._meter = GateMeter(_no_job)
+        self._cancelled: Cancel = never
         self._language: LanguageModel | None = None
         self._embedder: Embedder | None = None
         self._is_read = False
 
     def language_model(self, ask: Ask, cancelled: Cancel) -> LanguageModel | None:
         """The configured language model for the job at hand; None where none is configured. Raises `NoProvider`."""
-        self._read(ask)
-        return None if self._language is None else JobLanguageModel(self._language, cancelled)
+        self._read(ask, cancelled)
+        return self._language
 
     def embedder(self, ask: Ask, cancelled: Cancel) -> Embedder | None:
         """The configured embedder, likewise."""
-        self._read(ask)
-        return None if self._embedder is None else JobEmbedder(self._embedder, cancelled)
+        self._read(ask, cancelled)
+        return self._embedder
 
-    def _read(self, ask: Ask) -> None:
-        self._meter.ask = ask
+    def _read(self, ask: Ask, cancelled: Cancel) -> None:
+        """The models stay, the job at hand changes."""
+        self._meter.ask, self._cancelled = ask, cancelled
         if self._is_read:
             return
         try:
             read = read_settings(self._settings)
-            self._language = choose(read, self._clock, self._meter)
-            self._embedder = choose_embedder(read, self._clock, self._meter)
+            self._language = choose(read, self._clock, self._meter, self._is_cancelled)
+            self._embedder = choose_embedder(read, self._clock, self._meter, self._is_cancelled)
             for sentence in open_key_files(read):
                 logger.warning(sentence, extra={"action": "model_key_open"})
         except Invalid as error:
             raise NoProvider(str(error)) from error
         self._is_read = True
+
+    def _is_cancelled(self) -> bool:
+        return self._cancelled()
 
 
 def _no_job(_path: str, _body: Mapping[str, Any]) -> Mapping[str, Any]:

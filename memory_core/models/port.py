@@ -30,6 +30,11 @@ def never() -> bool:
     return False
 
 
+def either(first: Cancel, second: Cancel) -> Cancel:
+    """A call that any of the two cancels."""
+    return lambda: first() or second()
+
+
 class Role(StrEnum):
     USER = "user"
     ASSISTANT = "assistant"
@@ -269,6 +274,7 @@ __all__ = [
     "StructuredCompletion",
     "Usage",
     "ask",
+    "either",
     "most_tokens",
     "never",
 ]

@@ -18,7 +18,7 @@ from memory_core.errors import Invalid
 from memory_core.models import vendors
 from memory_core.models.embedder import WiredEmbedder
 from memory_core.models.language_model import WiredLanguageModel
-from memory_core.models.port import Embedder, LanguageModel, Meter, NoMeter
+from memory_core.models.port import Cancel, Embedder, LanguageModel, Meter, NoMeter, never
 from memory_core.models.wire import Access, Vendor, embedding_vendors, language_vendors
 from memory_core.registry import Registry, discover
 
@@ -69,8 +69,11 @@ def read_settings(settings: config.Settings, environ: Mapping[str, str] | None =
     return read
 
 
-def choose(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> LanguageModel | None:
-    """The language model that the settings name, or None. Connects to nothing.
+def choose(
+    read: ModelSettings, clock: Clock, meter: Meter | None = None, cancelled: Cancel = never
+) -> LanguageModel | None:
+    """The language model that the settings name, or None. Connects to nothing. `cancelled` ends its calls, beside what each
+    caller gives.
 
     Raises `Invalid` where the vendor's client is not installed, the key cannot be read, or a setting is missing.
     """
@@ -86,13 +89,16 @@ def choose(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> Lan
         wire=vendor.connect(access),
         clock=clock,
         meter=meter or NoMeter(),
+        cancelled=cancelled,
         max_output_tokens=read.max_output_tokens,
         timeout_seconds=read.timeout_seconds,
         context_tokens=read.context_tokens,
     )
 
 
-def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = None) -> Embedder | None:
+def choose_embedder(
+    read: ModelSettings, clock: Clock, meter: Meter | None = None, cancelled: Cancel = never
+) -> Embedder | None:
     """The embedder that the settings name, or None. As `choose`.
 
     The key, its file and the base URL of the language model serve here too where both are of one provider.
@@ -123,6 +129,7 @@ def choose_embedder(read: ModelSettings, clock: Clock, meter: Meter | None = Non
         wire=vendor.connect(access),
         clock=clock,
         meter=meter or NoMeter(),
+        cancelled=cancelled,
         timeout_seconds=read.timeout_seconds,
         prefixes={"document": read.embed_document_prefix, "query": read.embed_query_prefix},
     )

@@ -128,7 +128,7 @@ model_refusals = Table(
     sqlite_with_rowid=False,
 )
 
-#: One row: the budget in force, as the writer read it at its start.
+#: One row: the budget in force, as the writer last read it.
 model_budget = Table(
     "model_budget",
     metadata,
