@@ -26,8 +26,10 @@ from memory_core import limits
 #: What a request for context says, in the words of the event.
 _ASKED = (
     *("agent", "session_id", "cwd", "home", "repo_path", "project_strategy", "workspace", "project"),
-    *("default_global", "briefing", "briefing_budget"),
+    *("default_global", "briefing", "briefing_budget", "recall_entries", "recall_bytes", "recall_confidence"),
 )
+#: Fields about what is given at a session's start only.
+_AT_START = ("briefing", "recall")
 
 
 def run() -> None:
@@ -159,22 +161,23 @@ def _context(
         from client import drain
 
         drain.drain_briefly(spool, settings, seconds=limits.SESSION_START_DRAIN_SECONDS)
-        seconds = limits.CONTEXT_FETCH_SECONDS
+        asked, seconds = {**asked, "recall": "1"}, limits.CONTEXT_FETCH_SECONDS
     elif context.is_prompt(event) and not given:
-        # A brief belongs to the start; what is asked for now is a handoff that came later.
-        asked = {name: value for name, value in asked.items() if not name.startswith("briefing")}
+        # Brief and knowledge belong to the start; what is asked for now is a handoff that came later.
+        asked = {name: value for name, value in asked.items() if not name.startswith(_AT_START)}
         seconds = limits.PROMPT_CONTEXT_SECONDS
     else:
         return ""
     text = _handoff(settings, asked, seconds)
-    if context.is_prompt(event) or (text and not _is_brief(text)):
+    if context.is_prompt(event) or (text and not _is_without_handoff(text)):
         state.mark_given()  # the first prompt asks once, whatever comes of it
     return text
 
 
-def _is_brief(text: str) -> bool:
-    """Whether it is the project's brief alone: a handoff stands before it."""
-    return "; source: brief of " in text.partition("\n")[0]
+def _is_without_handoff(text: str) -> bool:
+    """Whether it is knowledge and the project's brief alone: a handoff stands before them."""
+    first = text.partition("\n")[0]
+    return "; source: brief of " in first or "; source: knowledge of " in first
 
 
 def _handoff(settings: ClientSettings, asked: dict[str, str], seconds: float) -> str:

@@ -8,6 +8,12 @@ from memory_core import limits
 
 NAME = ".memoryd.toml"
 _LEVELS_MAX = 64
+#: What a directory may say of knowledge that is recalled: field of the query, key of `[memory]`.
+_BOUNDS = {
+    "recall_entries": "recall_entries",
+    "recall_bytes": "recall_bytes",
+    "recall_confidence": "confidence_threshold",
+}
 _TRUE = ("1", "true", "yes", "on")
 
 
@@ -18,7 +24,7 @@ class Marker:
 
     def __init__(self, path: str = "", values: dict[str, object] | None = None, problem: str = "") -> None:
         values = values or {}
-        recall, briefing = _table(values, "recall"), _table(values, "briefing")
+        recall, briefing, memory = (_table(values, name) for name in ("recall", "briefing", "memory"))
         self.path = path
         self.scope = _scope_of(values)
         if path and not self.scope and not problem:
@@ -31,6 +37,7 @@ class Marker:
             "default_global": "1" if _is_true(recall.get("default_global")) else "",
             "briefing": "1" if _is_true(briefing.get("inject_on_session_start")) else "",
             "briefing_budget": _number(briefing.get("max_chars")),
+            **{name: _bound(memory.get(key)) for name, key in _BOUNDS.items()},
         }
         #: The `[capture]` table as it stands there; a marker that cannot be read may have wished anything.
         self.capture = values.get("capture") if values else ("unreadable" if problem else None)
@@ -100,6 +107,13 @@ def _table(values: dict[str, object], name: str) -> dict[str, object]:
 
 def _is_true(value: object) -> bool:
     return value is True or (isinstance(value, int | str) and str(value).strip().lower() in _TRUE)
+
+
+def _bound(value: object) -> str:
+    """A bound of what is recalled, for the server, which takes the stricter one; what is no number allows nothing."""
+    if value is None:
+        return ""
+    return str(value) if isinstance(value, int | float) and not isinstance(value, bool) else "none"
 
 
 def _number(value: object) -> str:

@@ -8,10 +8,12 @@ from typing import Any
 from flask import Flask
 
 from memory_core.config import Settings, load
+from memory_core.recall.knowledge import read_bounds
 from web import (
     answers,
     api,
     api_jobs,
+    api_knowledge,
     api_models,
     api_search,
     api_tokens,
@@ -68,7 +70,8 @@ def _blueprints(parts: Parts) -> list[Any]:
     mount = mcp.Mount(lambda: make_server(parts.catalog, parts.call, parts.version))
     return [
         hooks.blueprint(parts.gate),
-        handoff.blueprint(parts.gate, parts.database),
+        handoff.blueprint(parts.gate, parts.database, read_bounds(parts.settings)),
+        api_knowledge.blueprint(parts),
         api.blueprint(parts),
         api_tokens.blueprint(parts),
         wiki.blueprint(parts),

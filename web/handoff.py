@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 
 from flask import Blueprint, Response, request
 
 from memory_core import limits
 from memory_core.commands.handoffs import OfferHandoff
 from memory_core.commands.scopes import ScopeRequest, resolve
+from memory_core.domain.knowledge import RecallBounds
 from memory_core.domain.project import Project
 from memory_core.errors import CoreError, Forbidden, Invalid
 from memory_core.ids import session_id_from
 from memory_core.recall.brief import project_brief
+from memory_core.recall.knowledge import bounds_said, frame_bytes, recalled_section
 from memory_core.store import projects, sessions
 from memory_core.store.database import Database, Snapshot
+from memory_core.store.knowledge_lists import Scope
 from web.auth import MAY, Caller, current, needs
 from web.events import clean_session_key, client_of, told_of
 from web.gate import Gate
@@ -24,7 +28,7 @@ from web.identity import CommandId
 logger = logging.getLogger(__name__)
 
 
-def blueprint(gate: Gate, database: Database) -> Blueprint:
+def blueprint(gate: Gate, database: Database, bounds: RecallBounds) -> Blueprint:
     routes = Blueprint("handoff", __name__)
 
     @routes.get("/handoff")
@@ -32,8 +36,12 @@ def blueprint(gate: Gate, database: Database) -> Blueprint:
     def _handoff() -> Response:
         query = request.args.to_dict()
         handoff = _or_nothing("handoff", lambda: _offered(gate, query, current()))
-        brief = _or_nothing("brief", lambda: _brief(gate, database, query, current(), len(handoff)))
-        text = "\n".join(part for part in (handoff, brief) if part)
+        known = _or_nothing(
+            "knowledge", lambda: _known(gate, database, query, current(), bounds, len(handoff))
+        )
+        taken = len(handoff) + len(known)
+        brief = _or_nothing("brief", lambda: _brief(gate, database, query, current(), taken))
+        text = "\n".join(part for part in (handoff, known, brief) if part)
         return Response(text, mimetype="text/markdown", headers={"Cache-Control": "no-store"})
 
     return routes
@@ -78,10 +86,39 @@ def _offered(gate: Gate, query: dict[str, str], caller: Caller) -> str:
     return str(answer.get("markdown") or "")
 
 
+def _known(
+    gate: Gate,
+    database: Database,
+    query: dict[str, str],
+    caller: Caller,
+    bounds: RecallBounds,
+    taken_chars: int,
+) -> str:
+    """What is known in the session's project, where its client asks for it: within what is set here and what the client says, and
+    no longer than what a client shows whole together with the handoff."""
+    if not _is_yes(query.get("recall")) or "read" not in MAY[caller.scope]:
+        return ""
+    said = bounds_said(
+        *(query.get(name) or None for name in ("recall_entries", "recall_bytes", "recall_confidence"))
+    )
+    with database.snapshot() as reading:
+        project = _project(gate, reading, query)
+        if project is None:
+            return ""
+        name, now = f"{project.workspace}/{project.name}", gate.clock.now_us()
+        room = limits.INJECTED_CONTEXT_MAX_CHARS - taken_chars - frame_bytes(name, now)
+        within = bounds.tightened(said).tightened(replace(said, size_bytes=max(room, 0)))
+        return recalled_section(reading, Scope(project_id=project.id), within, now=now, name=name)
+
+
+def _is_yes(text: str | None) -> bool:
+    return (text or "").lower() in ("1", "true", "yes", "on")
+
+
 def _brief(gate: Gate, database: Database, query: dict[str, str], caller: Caller, taken_chars: int) -> str:
     """The project's brief where the client asks for one: as long as it says, and not longer than what a client shows whole
     together with the handoff, unless it says so."""
-    if query.get("briefing", "").lower() not in ("1", "true", "yes", "on"):
+    if not _is_yes(query.get("briefing")):
         return ""
     if "read" not in MAY[caller.scope]:
         raise Forbidden(f"a brief is made of pages, which a token of scope {caller.scope!r} may not read")

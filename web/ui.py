@@ -24,7 +24,7 @@ from werkzeug.exceptions import HTTPException, Unauthorized
 
 from memory_core import limits
 from memory_core.errors import CoreError, Forbidden
-from web import ui_jobs, ui_sessions, ui_wiki
+from web import ui_jobs, ui_knowledge, ui_sessions, ui_wiki
 from web.answers import status_of
 from web.auth import COOKIE, MAY, Tokens, allowed_caller, keep_cookie
 from web.parts import Parts
@@ -48,6 +48,7 @@ def blueprint(parts: Parts) -> Blueprint:
     _signing(routes)
     ui_wiki.add(routes, parts)
     ui_sessions.add(routes, parts)
+    ui_knowledge.add(routes, parts)
     ui_jobs.add(routes, parts)
     routes.register_error_handler(Unauthorized, _to_sign_in)
     routes.register_error_handler(HTTPException, _told)

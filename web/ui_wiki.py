@@ -16,7 +16,7 @@ from memory_core.domain.project import Project
 from memory_core.errors import NotFound
 from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
-from memory_core.store import briefing, contents, handoffs, health, links, searching
+from memory_core.store import briefing, contents, handoffs, health, knowledge, links, searching
 from memory_core.store.database import Snapshot
 from memory_core.store.links import LinkedPage
 from memory_core.store.pages import StoredPage, page_at, version_row
@@ -132,6 +132,7 @@ def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredP
         author=version_row(reading, stored.version_id)["actor"],
         head=stored.content[: stored.body_start].strip().strip("-").strip(),
         outgoing=links.each_once(outgoing),
+        entry=knowledge.by_page(reading, stored.id),
         incoming=links.incoming(reading, found, place.key, limit=limits.LINKS_SHOWN_MAX),
         now=now,
     )

@@ -1,4 +1,4 @@
-"""Whether the tables of the configuration that belong to single rooms can be read: `[models]`, `[budget]`, `[schedules]`."""
+"""Whether the tables of the configuration that belong to single rooms can be read: `[models]`, `[budget]`, `[memory]`, `[schedules]`."""
 
 from __future__ import annotations
 
@@ -10,12 +10,14 @@ from memory_core.config import Settings
 from memory_core.errors import CoreError
 from memory_core.models.budget_settings import read_budget
 from memory_core.models.settings import read_settings
+from memory_core.recall.knowledge import read_bounds
 
 
 def check_settings(settings: Settings) -> None:
     """Raises `Invalid` that names table and key for the first setting that is refused. Connects to nothing, reads no key."""
     bootstrap.load_jobs()
     read_settings(settings)
+    read_bounds(settings)
     read_budget(settings, kinds=job_kind.kinds.names())
     job_kind.schedules(settings)
 

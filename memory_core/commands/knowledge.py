@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from memory_core import limits
 from memory_core.commands import Answer, command, knowledge_entries
 from memory_core.commands.knowledge_entries import said_by
 from memory_core.commands.scopes import Scope as Place
@@ -228,7 +229,8 @@ def activate_knowledge(body: ActivateKnowledge, tx: Transaction) -> Answer | Ref
     """Answer: the entry and `changed`. No version is made; an entry that was forgotten is known again."""
     try:
         entry = entry_in(tx, body.where, body.entry)
-        said = said_by(tx, entry, body.version)
+        # A greater number than any column holds is no version either.
+        said = said_by(tx, entry, body.version) if 0 < body.version <= limits.KNOWLEDGE_VERSION_MAX else None
         if said is None:
             raise NotFound(f"this entry has no version {body.version} (any more)")
     except CoreError as error:

@@ -36,7 +36,9 @@ class _Block:
 def project_brief(reading: Reading, project: Project, *, now: int, max_chars: int) -> str:
     """Pinned pages, rules and slots with their text as far as they fit, the others by path, then what changed last;
     fenced, at most `max_chars` characters. Empty for a project without pages."""
-    core = briefing.core_pages(reading, project.id, now=now, limit=limits.CORE_PAGES_MAX, max_chars=max_chars)
+    core = briefing.core_pages(
+        reading, project.id, now=now, limit=limits.CORE_PAGES_MAX, max_chars=max_chars, unasked=True
+    )
     recents = recent_pages(reading, project.id, now=now, limit=limits.BRIEF_RECENT_PAGES)
     if not core and not recents:
         return ""

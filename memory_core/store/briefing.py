@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import and_, bindparam, func, or_, select
+from sqlalchemy import and_, bindparam, exists, func, or_, select
 
 from memory_core.domain.project import Project
 from memory_core.store.statement import Row, Statement
@@ -17,6 +17,7 @@ from memory_core.store.tables import (
     sessions,
     workspaces,
 )
+from memory_core.store.tables_knowledge import knowledge
 from memory_core.store.transaction import Reading
 
 _IS_LIVE = and_(
@@ -57,7 +58,7 @@ def _is_in(folder: str) -> Any:
     return and_(pages.c.path_key >= f"{folder}/", pages.c.path_key < f"{folder}0")
 
 
-_CORE = Statement(
+_core = (
     select(
         pages.c.path,
         pages.c.pinned,
@@ -73,6 +74,11 @@ _CORE = Statement(
     .where(_IS_LIVE, or_(pages.c.pinned == 1, _is_in("_rules"), _is_in("_slots")))
     .order_by(pages.c.pinned.desc(), pages.c.path_key)
     .limit(bindparam("limit"))
+)
+_CORE = Statement(_core)
+# How sure it is decides whether knowledge is given unasked, whatever is pinned.
+_CORE_UNASKED = Statement(
+    _core.where(~exists().where(knowledge.c.page_id == pages.c.id)),
 )
 _COUNT = func.count().label("links")
 _DEPENDENTS = Statement(
@@ -123,10 +129,14 @@ def activity(read: Reading, project_id: bytes, *, since: int, now: int) -> dict[
     }
 
 
-def core_pages(read: Reading, project_id: bytes, *, now: int, limit: int, max_chars: int) -> list[Row]:
+def core_pages(
+    read: Reading, project_id: bytes, *, now: int, limit: int, max_chars: int, unasked: bool = False
+) -> list[Row]:
     """Pinned pages first, then rules and slots, by path: path, pinned, updated_at, title, kind, text (the first
-    `max_chars` characters) and chars (how long the text is)."""
-    return read.rows(_CORE, project_id=project_id, now=now, limit=limit, max_chars=max_chars)
+    `max_chars` characters) and chars (how long the text is). `unasked`: without pages of knowledge."""
+    return read.rows(
+        _CORE_UNASKED if unasked else _CORE, project_id=project_id, now=now, limit=limit, max_chars=max_chars
+    )
 
 
 def dependents(read: Reading, project: Project, *, limit: int) -> list[Row]:

@@ -48,3 +48,20 @@ def test_a_handoff_with_a_brief_behind_it_is_all_there_is(briefed: Machine, home
     assert "Rules." in hook(briefed, home, "SessionStart")
     assert hook(briefed, home, "UserPromptSubmit") == ""
     assert len(gate.handoffs_asked) == 1
+
+
+def test_knowledge_is_asked_for_at_the_start_within_what_the_directory_allows(
+    briefed: Machine, home: Path, gate: Gate
+):
+    (home / ".memoryd.toml").write_text(
+        'workspace = "default"\n[memory]\nrecall_entries = 2\nconfidence_threshold = 0.9\n'
+    )
+    gate.handoff = fence("[]", "knowledge of default/shop, 2031-05-01T12:00:00Z")
+    assert "[]" in hook(briefed, home, "SessionStart")
+    gate.handoff = "📥 Pending handoff\n\n" + fence("Fees are half done.", "handoff, codex")
+    assert "half done" in hook(briefed, home, "UserPromptSubmit")
+    names = ("recall", "recall_entries", "recall_confidence", "recall_bytes")
+    assert [[asked.get(name) for name in names] for asked in gate.handoffs_asked] == [
+        ["1", "2", "0.9", None],
+        [None, None, None, None],
+    ]

@@ -20,6 +20,10 @@ default_global = true
 [briefing]
 inject_on_session_start = 1
 max_chars = 2000
+[memory]
+recall_entries = 3
+recall_bytes = true
+confidence_threshold = 0.9
 [capture]
 ignore_paths = ["secrets/**"]
 """
@@ -76,6 +80,9 @@ def test_all_that_it_says_is_told(home: Path):
         "default_global": "1",
         "briefing": "1",
         "briefing_budget": "2000",
+        "recall_entries": "3",
+        "recall_bytes": "none",
+        "recall_confidence": "0.9",
     }
     assert (marker.capture, marker.problem) == ({"ignore_paths": ["secrets/**"]}, "")
 

@@ -15,6 +15,7 @@ import memory_core.tools
 from memory_core.config import Settings
 from memory_core.models import budget_settings
 from memory_core.models.settings import ModelSettings, known_providers
+from memory_core.recall import knowledge
 from memory_core.registry import discover
 from memory_core.store.every_table import metadata
 
@@ -66,6 +67,10 @@ def test_every_key_of_the_models_table_is_described():
 
 def test_every_key_of_the_budget_table_is_described():
     assert described_keys("budget") == set(budget_settings.KEYS)
+
+
+def test_every_key_of_the_memory_table_is_described():
+    assert described_keys("memory") == set(knowledge.KEYS)
 
 
 def test_every_command_of_the_command_line_has_a_heading():
