@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import secrets
-import subprocess
 import uuid
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -21,6 +19,7 @@ from sqlalchemy import bindparam, insert, select, update
 
 from memory_core.durable import sync_directory
 from memory_core.errors import Conflict, Invalid, NotFound
+from memory_core.machine import system_id
 from memory_core.store.database import Snapshot, create_database, open_reader
 from memory_core.store.statement import Statement, text_statement
 from memory_core.store.tables import install
@@ -52,7 +51,6 @@ _RAISE_EPOCH = Statement(update(install).values(epoch=install.c.epoch + 1))
 
 #: Before the name of a machine that the operator named.
 _NAMED = "named:"
-_MACHINE_FILES = (Path("/etc/machine-id"), Path("/var/lib/dbus/machine-id"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,26 +101,7 @@ def place_of(database: Path, machine: str) -> Place:
 
 def machine_id(named: str = "") -> str:
     """The operating system's id of this machine, or what stands for it where the operator gave the machine a name."""
-    if named:
-        return _NAMED + named
-    for file in _MACHINE_FILES:
-        try:
-            text = file.read_text(encoding="ascii").strip()
-        except (OSError, UnicodeDecodeError):
-            continue
-        if text:
-            return text
-    if platform.system() == "Darwin":
-        found = subprocess.run(
-            ["/usr/sbin/ioreg", "-rd1", "-c", "IOPlatformExpertDevice"],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        for line in found.stdout.splitlines():
-            if "IOPlatformUUID" in line:
-                return line.split('"')[3]
-    return ""
+    return _NAMED + named if named else system_id()
 
 
 @dataclass(frozen=True, kw_only=True)
