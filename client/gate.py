@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from urllib.parse import urlsplit
 
 from memory_core import limits
@@ -38,26 +38,55 @@ def request(
     timeout_seconds: float,
     body: bytes | None = None,
     headers: Mapping[str, str] | None = None,
+    answer_max_bytes: int = limits.CLIENT_ANSWER_MAX_BYTES,
+    has_alarm: bool = True,
 ) -> Answer:
-    """One request on its own connection; `NoAnswer` when no whole answer came within the time."""
+    """One request on its own connection; `NoAnswer` when no whole answer came within the time.
+
+    `has_alarm`: in the main thread a timer signal bounds name resolution too. Not for a library, whose caller may use
+    that signal.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    asked = exchange(
+        method, url, path, token=token, timeout_seconds=timeout_seconds, body=body, headers=headers
+    )
+    try:
+        with _alarm(timeout_seconds) if has_alarm else nullcontext(), asked as response:
+            data = _read(response, deadline, answer_max_bytes)
+            retry_after = _seconds(response.getheader("Retry-After"))
+            return Answer(response.status, data, retry_after, response.getheader("Link") or "")
+    except TimeoutError as error:  # the alarm rang when the answer was there already
+        raise NoAnswer(f"{type(error).__name__}") from error
+
+
+@contextmanager
+def exchange(
+    method: str,
+    url: str,
+    path: str,
+    *,
+    token: str,
+    timeout_seconds: float,
+    body: bytes | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Iterator[http.client.HTTPResponse]:
+    """One request and the answer to read; `NoAnswer` where connection or answer break, also while it is read.
+
+    `timeout_seconds` bounds each step, not the whole.
+    """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise NoAnswer(f"not an http URL: {url[:200]}")
     sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     if body is not None:
         sent["Content-Type"] = "application/json"
-    deadline = time.monotonic() + timeout_seconds
     try:
-        with _alarm(timeout_seconds):
-            connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
-            try:
-                connection.request(method, parts.path.rstrip("/") + path, body=body, headers=sent)
-                response = connection.getresponse()
-                data = _read(response, deadline)
-                retry_after = _seconds(response.getheader("Retry-After"))
-                return Answer(response.status, data, retry_after, response.getheader("Link") or "")
-            finally:
-                connection.close()
+        connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
+        try:
+            connection.request(method, parts.path.rstrip("/") + path, body=body, headers=sent)
+            yield connection.getresponse()
+        finally:
+            connection.close()
     except (OSError, http.client.HTTPException, ValueError) as error:
         raise NoAnswer(f"{type(error).__name__}") from error
 
@@ -70,12 +99,12 @@ def _connection(scheme: str, host: str, port: int | None, timeout: float) -> htt
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
 
-def _read(response: http.client.HTTPResponse, deadline: float) -> bytes:
+def _read(response: http.client.HTTPResponse, deadline: float, max_bytes: int) -> bytes:
     pieces: list[bytes] = []
     size = 0
     while piece := response.read1(65_536):
         size += len(piece)
-        if size > limits.CLIENT_ANSWER_MAX_BYTES:
+        if size > max_bytes:
             raise ValueError("answer too long")
         if time.monotonic() > deadline:
             raise TimeoutError
