@@ -30,3 +30,16 @@ DRAIN_REQUEST_SECONDS = 15.0
 DRAIN_LOG_MAX_BYTES = 1 * MIB
 #: An answer of the server that is longer is not read on.
 CLIENT_ANSWER_MAX_BYTES = 4 * MIB
+
+# --- a program that runs a durable session ------------------------------------------------------
+#: One request; while the server cannot take it or does not answer it is sent again for so long.
+DURABLE_REQUEST_SECONDS = 30.0
+DURABLE_PATIENCE_SECONDS = 30.0
+DURABLE_RETRY_SECONDS = 0.1
+DURABLE_RETRY_MAX_SECONDS = 5.0
+#: Each step of reading a replay.
+DURABLE_REPLAY_SECONDS = 60.0
+#: An answer that is longer is not read on. The open journal is the longest.
+DURABLE_ANSWER_MAX_BYTES = 32 * MIB
+#: Replay: its events and what the lines around them take.
+DURABLE_REPLAY_ANSWER_MAX_BYTES = 160 * MIB
