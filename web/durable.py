@@ -28,7 +28,7 @@ from memory_core.store import durable_sessions, session_events
 from web import lists
 from web.answers import json_answer, submitted
 from web.auth import current, needs
-from web.bodies import holds_long_text, read_as
+from web.bodies import read_as
 from web.leases import lease_hash, mint
 from web.ndjson import streamed
 from web.parts import Parts
@@ -128,7 +128,7 @@ def blueprint(parts: Parts) -> Blueprint:
     def _snapshot(text: str) -> Response:
         asked = read_as(PutBody, limits.REQUEST_BODY_MAX_BYTES, DEPTH_MAX)
         for name in ("config", "authority"):
-            check_value(name, getattr(asked, name), limits.SNAPSHOT_PART_MAX_BYTES)
+            measured(name, getattr(asked, name), limits.SNAPSHOT_PART_MAX_BYTES)
         return submit(
             parts,
             PutSnapshot(
@@ -292,13 +292,12 @@ def checked(parts: Parts, directory: Any) -> Any:
     return parts.gate.cleaned(directory)
 
 
-def check_value(name: str, value: Any, max_bytes: int) -> None:
-    """Raises `Invalid` for JSON that is longer, deeper or wider than may be kept, or holds a text that redaction would cut."""
-    capped_json.measure(value, max_bytes=max_bytes, what=name)
-    if holds_long_text(value):
-        raise Invalid(
-            f"{name}: a single text has at most {limits.FIELD_REDACTED_MAX_BYTES} bytes (UTF-8); divide it"
-        )
+def measured(name: str, value: Any, max_bytes: int) -> int:
+    """The bytes of a value as JSON. Raises `Invalid` for one that is longer, deeper or wider than may be kept, or holds a text that its
+    redaction would cut."""
+    return capped_json.measure(
+        value, max_bytes=max_bytes, text_max_bytes=limits.FIELD_REDACTED_MAX_BYTES, what=name
+    )
 
 
 def digest_of(text: str) -> bytes:

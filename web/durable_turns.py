@@ -10,14 +10,13 @@ from flask import Blueprint, Response, request
 
 from memory_core import limits
 from memory_core.commands.durable_turns import AppendTurn, EventAsset, PublishTurn, StageTurn, TurnEvent
-from memory_core.domain import capped_json
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
 from web.answers import submitted
 from web.auth import current, needs
-from web.bodies import holds_long_text, read_as
+from web.bodies import read_as
 from web.calls import CallContext
-from web.durable import DEPTH_MAX, Here, digest_of, own_lease, small
+from web.durable import DEPTH_MAX, Here, digest_of, measured, own_lease, small
 from web.parts import Parts
 
 
@@ -108,11 +107,7 @@ def checked_events(events: Sequence[Event]) -> tuple[tuple[TurnEvent, ...], list
     left = limits.TURN_MAX_BYTES
     for index, event in enumerate(events):
         what = f"events[{index}]: its payload"
-        size = capped_json.measure(event.payload, max_bytes=limits.EVENT_PAYLOAD_MAX_BYTES, what=what)
-        if holds_long_text(event.payload):
-            raise Invalid(
-                f"{what} holds a text of more than {limits.FIELD_REDACTED_MAX_BYTES} bytes (UTF-8); divide it"
-            )
+        size = measured(what, event.payload, limits.EVENT_PAYLOAD_MAX_BYTES)
         left -= size
         if left < 0:
             raise Invalid(f"events: a turn has at most {limits.TURN_MAX_BYTES} bytes of payloads")

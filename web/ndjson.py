@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 from flask import Response
 
+from memory_core import limits
 from memory_core.errors import CoreError
 
 logger = logging.getLogger(__name__)
@@ -34,6 +35,18 @@ def streamed(first: bytes, rest: Callable[[], Iterator[bytes]]) -> Response:
             )
             yield line({"error": {**error.detail, "code": error.code, "error": str(error)}})
 
-    response = Response(lines(), content_type=TYPE)
+    response = Response(_pieces(lines()), content_type=TYPE)
     response.headers["Cache-Control"] = "no-store"
     return response
+
+
+def _pieces(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """Several lines at once: each piece costs a write to the connection."""
+    waiting = bytearray()
+    for one in lines:
+        waiting += one
+        if len(waiting) >= limits.STREAM_PIECE_BYTES:
+            yield bytes(waiting)
+            waiting.clear()
+    if waiting:
+        yield bytes(waiting)

@@ -13,7 +13,8 @@ from enum import StrEnum
 from typing import Any, Final, cast
 
 from memory_core import limits
-from memory_core.domain.json_fields import UUID7, Fields, check_bounds, checked_text, json_text, utf8_bytes
+from memory_core.domain.capped_json import check_shape
+from memory_core.domain.json_fields import UUID7, Fields, checked_text, json_text, utf8_bytes
 from memory_core.errors import Invalid
 
 RECORD: Final = "durable_message"
@@ -248,12 +249,10 @@ def check_call(call: ToolCall, where: str = "a call") -> None:
         raise Invalid(f"{where}: the id of a call must be a UUIDv7 in lower case")
     if not TOOL_NAME.fullmatch(call.name):
         raise Invalid(f"{where}: a tool's name is 1 to {limits.TOOL_NAME_MAX_CHARS} of A-Z a-z 0-9 _ -")
-    check_bounds(
+    check_shape(
         call.arguments,
-        f"{where}: the arguments of {call.name}",
-        depth=limits.DURABLE_JSON_DEPTH_MAX,
-        nodes=limits.DURABLE_JSON_NODES_MAX,
-        text_bytes=limits.FIELD_REDACTED_MAX_BYTES,
+        text_max_bytes=limits.FIELD_REDACTED_MAX_BYTES,
+        what=f"{where}: the arguments of {call.name}",
     )
 
 

@@ -7,7 +7,7 @@ characters, finite numbers, integers that 64 bits hold, and keys that are texts.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from json.encoder import encode_basestring
 from typing import Any, Final, cast
 
@@ -30,9 +30,10 @@ def check_shape(
     *,
     depth_max: int = limits.DURABLE_JSON_DEPTH_MAX,
     nodes_max: int = limits.DURABLE_JSON_NODES_MAX,
+    text_max_bytes: int | None = None,
     what: str = "the value",
 ) -> None:
-    """Raises `Invalid` for a value that nests deeper, holds more values (keys not counted), or is no JSON.
+    """Raises `Invalid` for a value that nests deeper, holds more values (keys not counted), a longer text or key, or is no JSON.
 
     The value itself is the first level. Level by level, so that depth costs no stack.
     """
@@ -45,28 +46,43 @@ def check_shape(
             raise Invalid(f"{what} nests deeper than {depth_max} levels; send it flatter")
         below: list[Any] = []
         for item in level:
-            below.extend(_children(item, what))
+            below.extend(_children(item, text_max_bytes, what))
             if nodes + len(below) > nodes_max:
                 raise Invalid(f"{what} holds more than {nodes_max} values; divide it")
         level = below
 
 
-def _children(item: Any, what: str) -> list[Any]:
-    if isinstance(item, dict):
-        members = cast("dict[Any, Any]", item)
-        if not all(isinstance(key, str) for key in members):
-            raise Invalid(f"{what} has a key that is no text")
+def _children(item: Any, text_max_bytes: int | None, what: str) -> list[Any]:
+    if isinstance(item, Mapping):
+        members = cast("Mapping[Any, Any]", item)
+        for key in members:
+            if not isinstance(key, str):
+                raise Invalid(f"{what} has a key that is no text")
+            _check_text(key, text_max_bytes, what)
         return list(members.values())
     if isinstance(item, list | tuple):
         return list(cast("list[Any]", item))
-    _check_scalar(item, what)
+    _check_scalar(item, text_max_bytes, what)
     return []
 
 
-def _check_scalar(item: Any, what: str) -> None:
-    if item is None or isinstance(item, str | bool):
+def _check_text(text: str, max_bytes: int | None, what: str) -> None:
+    try:
+        size = len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError:
+        raise _half_a_character(what) from None
+    if max_bytes is not None and size > max_bytes:
+        raise Invalid(
+            f"{what} holds a text of more than {max_bytes} bytes (UTF-8); divide it, or send it as an asset"
+        )
+
+
+def _check_scalar(item: Any, text_max_bytes: int | None, what: str) -> None:
+    if isinstance(item, str):
+        _check_text(item, text_max_bytes, what)
+    elif isinstance(item, bool) or item is None:
         return
-    if isinstance(item, int):
+    elif isinstance(item, int):
         if not _INT_MIN <= item <= _INT_MAX:
             raise Invalid(f"{what} holds a whole number that 64 bits cannot hold; send it as a text")
     elif isinstance(item, float):
@@ -93,9 +109,9 @@ def pieces(value: Any) -> Iterator[str]:
             yield item.text
         elif isinstance(item, str):
             yield from _string(item)
-        elif isinstance(item, dict):
+        elif isinstance(item, Mapping):
             stack.append("}")
-            stack.append(_members(cast("dict[str, Any]", item)))
+            stack.append(_members(cast("Mapping[str, Any]", item)))
             yield "{"
         elif isinstance(item, list | tuple):
             stack.append("]")
@@ -117,7 +133,7 @@ class _Written:
 _COMMA, _COLON = _Written(","), _Written(":")
 
 
-def _members(value: dict[str, Any]) -> Iterator[Any]:
+def _members(value: Mapping[str, Any]) -> Iterator[Any]:
     is_first = True
     for key, item in value.items():
         if not is_first:
@@ -172,7 +188,7 @@ def write(value: Any, put: Callable[[bytes], object], *, max_bytes: int, what: s
         try:
             data = piece.encode()
         except UnicodeEncodeError:
-            raise Invalid(f"{what} holds half a character (a lone surrogate)") from None
+            raise _half_a_character(what) from None
         total += len(data)
         if total > max_bytes:
             raise _too_long(what, max_bytes)
@@ -188,10 +204,14 @@ def encode(value: Any, *, max_bytes: int, what: str = "the value") -> bytes:
     return bytes(parts)
 
 
-def measure(value: Any, *, max_bytes: int, what: str = "the value") -> int:
+def measure(value: Any, *, max_bytes: int, text_max_bytes: int | None = None, what: str = "the value") -> int:
     """How many bytes the JSON text has, keeping none of it; raises as `encode` does."""
-    check_shape(value, what=what)
+    check_shape(value, text_max_bytes=text_max_bytes, what=what)
     return write(value, lambda _: None, max_bytes=max_bytes, what=what)
+
+
+def _half_a_character(what: str) -> Invalid:
+    return Invalid(f"{what} holds half a character (a lone surrogate)")
 
 
 def _too_long(what: str, max_bytes: int) -> TooLong:

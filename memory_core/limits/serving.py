@@ -41,6 +41,8 @@ APPEND_TOGETHER_BYTES = 1 * MIB
 #: A web process whose threads are all busy and finish nothing for so long stands still.
 WEB_STILL_SECONDS = 15.0
 WEB_STOP_SECONDS = 10
+#: Of an answer that is streamed, what is sent at once.
+STREAM_PIECE_BYTES = 64 * KIB
 #: Rows of one list of the HTTP API.
 LIST_DEFAULT = 50
 LIST_MAX = 200

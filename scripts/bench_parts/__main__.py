@@ -21,7 +21,18 @@ from scripts.bench_parts.figures import Result, shown
 from scripts.bench_parts.parts import Bench, parts
 from scripts.bench_parts.sizes import FULL, QUICK, TINY, Sizes
 
-for _module in ("ingest", "drain", "visible", "mcp_write", "jobs", "searching", "wiki", "memory", "start"):
+for _module in (
+    "ingest",
+    "drain",
+    "visible",
+    "mcp_write",
+    "jobs",
+    "durable",
+    "searching",
+    "wiki",
+    "memory",
+    "start",
+):
     import_module(
         f"scripts.bench_parts.{_module}"
     )  # parts register themselves, in the order in which they run

@@ -24,6 +24,9 @@ class Sizes:
     jobs: int
     pages: int
     searches: int
+    #: Turns of ten events that are timed, and how long a durable session is then.
+    durable_turns: int
+    durable_events: tuple[int, ...]
     memory_events: int
     #: How long the tree rests before its memory is read.
     idle_seconds: float
@@ -42,6 +45,8 @@ FULL = Sizes(
     jobs=1_000,
     pages=10_000,
     searches=60,
+    durable_turns=200,
+    durable_events=(10_000, 99_000),
     memory_events=100_000,
     idle_seconds=15.0,
     respawns=3,
@@ -58,6 +63,8 @@ QUICK = Sizes(
     jobs=300,
     pages=10_000,
     searches=20,
+    durable_turns=50,
+    durable_events=(2_000, 20_000),
     memory_events=50_000,
     idle_seconds=5.0,
     respawns=1,
@@ -75,6 +82,8 @@ TINY = Sizes(
     jobs=60,
     pages=60,
     searches=2,
+    durable_turns=5,
+    durable_events=(200, 1_000),
     memory_events=1_000,
     idle_seconds=0.0,
     respawns=1,
