@@ -12,6 +12,10 @@ from urllib.parse import urlsplit
 
 from memory_core import limits
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
+    from typing import BinaryIO
+
 
 class NoAnswer(Exception):
     """The server could not be reached, or its answer was cut: what was sent may or may not have been kept."""
@@ -67,19 +71,20 @@ def exchange(
     *,
     token: str,
     timeout_seconds: float,
-    body: bytes | None = None,
+    body: bytes | BinaryIO | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Iterator[http.client.HTTPResponse]:
     """One request and the answer to read; `NoAnswer` where connection or answer break, also while it is read.
 
-    `timeout_seconds` bounds each step, not the whole.
+    `timeout_seconds` bounds each step, not the whole. A body is JSON unless `headers` say otherwise; that of a file is
+    sent as it is read, and needs its `Content-Length` among them.
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise NoAnswer(f"not an http URL: {url[:200]}")
     sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     if body is not None:
-        sent["Content-Type"] = "application/json"
+        sent.setdefault("Content-Type", "application/json")
     try:
         connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
         try:

@@ -7,6 +7,7 @@ from client.durable.asynchronous import AsyncDurableAgentSession
 from client.durable.errors import (
     Closed,
     DirectoryGone,
+    HistoryFull,
     InUse,
     LeaseLost,
     ListenerFailed,
@@ -60,6 +61,7 @@ __all__ = [
     "DirectoryGone",
     "DurableAgentSession",
     "FatalToolError",
+    "HistoryFull",
     "InUse",
     "LeaseLost",
     "ListenerFailed",

@@ -14,14 +14,13 @@ from typing import Any, TypeVar
 from client.durable.agent import Agent, Around
 from client.durable.calls import END, Listener
 from client.durable.errors import TurnCancelled
-from client.durable.recovery import recover as recover_blocking
 from client.durable.redaction import redact_with
 from client.durable.session import DurableAgentSession
 from client.durable.tools import ApprovalRequest, Approve
 from client.durable.turn import TurnResult
 from client.durable.waiting import Cancellation, Worker, wait
 from client.settings import ClientSettings, load
-from memory_core.domain.agent_message import Message
+from memory_core.domain.agent_message import AssetReference, Message
 from memory_core.domain.directory import Directory
 
 A = TypeVar("A")
@@ -139,6 +138,15 @@ class AsyncDurableAgentSession:
     async def open(self) -> None:
         await _in_thread(self._session.open)
 
+    async def attach(self, source: bytes | str | os.PathLike[str], kind: str) -> AssetReference:
+        return await _in_thread(lambda: self._session.attach(source, kind))
+
+    async def read_asset(self, reference: AssetReference) -> bytes:
+        return await _in_thread(lambda: self._session.read_asset(reference))
+
+    async def compact(self, context_window: int, current_tokens: int | None = None) -> Mapping[str, Any]:
+        return await _in_thread(lambda: self._session.compact(context_window, current_tokens))
+
     async def set_title(self, title: str) -> None:
         await _in_thread(lambda: self._session.set_title(title))
 
@@ -155,21 +163,6 @@ class AsyncDurableAgentSession:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await _in_thread(lambda: self._session.__exit__(kind, error, trace))
-
-
-async def recover(
-    session_id: str,
-    directory: str | os.PathLike[str] = ".",
-    *,
-    accept_unknown_effects: bool = False,
-    settings: ClientSettings | None = None,
-) -> Mapping[str, Any]:
-    """See `client.durable.recover`."""
-    return await _in_thread(
-        lambda: recover_blocking(
-            session_id, directory, accept_unknown_effects=accept_unknown_effects, settings=settings
-        )
-    )
 
 
 def around_loop(settings: ClientSettings, **others: Any) -> Around:

@@ -65,6 +65,12 @@ class TooManyRounds(TurnFailed):
     code = "too_many_rounds"
 
 
+class HistoryFull(TurnFailed):
+    """The history is as long as one may be: compact the session, let go of it until that is done, and open it again."""
+
+    code = "history_full"
+
+
 class TurnCancelled(TurnFailed):
     """The turn was cancelled. What its tools did until then is journaled."""
 

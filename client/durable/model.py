@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from client.durable.waiting import Cancellation
-from memory_core.domain.agent_message import Message
+from memory_core.domain.agent_message import AssetReference, Message
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +79,8 @@ class ModelRequest:
     options: Mapping[str, Any]
     #: From 1.
     round: int
+    #: The bytes of an asset that a message refers to.
+    read_asset: Callable[[AssetReference], bytes]
     #: A model that can be interrupted asks `cancelled.is_set()` now and then.
     cancelled: Cancellation
 

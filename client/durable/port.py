@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, Protocol
 
-from memory_core.domain.agent_message import Message, ToolCall
+from memory_core.domain.agent_message import AssetReference, Message, ToolCall
 from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, AuditEvent, ToolOutput
 from memory_core.domain.tool_journal import Origin
 
@@ -110,6 +111,11 @@ class SessionPort(Protocol):
     def fail_turn(self, turn_id: str, error: str, audit: Sequence[AuditEvent], *, expected: int) -> Written:
         """The turn ends without an answer; an open batch of which no call was started is forgotten."""
         ...
+
+    # --- beside it ---
+    def take_in_asset(self, source: bytes | str | PathLike[str], kind: str) -> AssetReference: ...
+    def read_asset(self, reference: AssetReference) -> bytes: ...
+    def compact(self, context_window: int, current_tokens: int | None) -> Mapping[str, Any]: ...
 
     # --- ends ---
     def recover(self, *, accept_unknown_effects: bool) -> Mapping[str, Any]: ...

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from os import PathLike
 from typing import Any
 from urllib.parse import quote
 
+from client.durable.assets import Assets
 from client.durable.directory import verify
 from client.durable.errors import BY_CODE
 from client.durable.port import Event, OpenTurn, Replay, Written
 from client.durable.transport import Transport
 from memory_core import errors, limits
 from memory_core.domain import agent_message, audit_event
-from memory_core.domain.agent_message import Message, ToolCall
+from memory_core.domain.agent_message import AssetReference, Message, ToolCall
 from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, AuditEvent, ToolOutput
 from memory_core.domain.directory import Directory
 from memory_core.domain.tool_journal import Origin
@@ -28,6 +30,7 @@ class HttpSession:
         self._directory = directory
         self._lease = ""
         self.session_id = session_id
+        self._assets = Assets(transport, lambda: self.session_id)
 
     # --- the session ---
 
@@ -180,6 +183,20 @@ class HttpSession:
             failed=error,
             audit=[audit_event.payload(event) for event in audit],
         )
+
+    # --- beside it ---
+
+    def take_in_asset(self, source: bytes | str | PathLike[str], kind: str) -> AssetReference:
+        return self._assets.take_in(source, kind)
+
+    def read_asset(self, reference: AssetReference) -> bytes:
+        return self._assets.read(reference)
+
+    def compact(self, context_window: int, current_tokens: int | None) -> Mapping[str, Any]:
+        body: dict[str, Any] = {"context_window": context_window}
+        if current_tokens is not None:
+            body["current_tokens"] = current_tokens
+        return self._transport.write("POST", self._path("compactions"), body)
 
     # --- ends ---
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from types import TracebackType
 from typing import Any
@@ -24,8 +24,7 @@ from client.durable.turn import JournalFailed, Setting, Turn, TurnResult
 from client.durable.waiting import Cancellation
 from client.settings import ClientSettings, load
 from memory_core import errors
-from memory_core.clock import Clock
-from memory_core.domain.agent_message import Message
+from memory_core.domain.agent_message import AssetReference, Message
 from memory_core.domain.directory import Directory
 from memory_core.errors import CoreError
 from memory_core.ids import IdSource, id_text
@@ -48,7 +47,8 @@ class DurableAgentSession:
         self._around = around
         self._toolbox = Toolbox(agent.tools)
         self._snapshot = self._made_snapshot()
-        self._new_id = _ids(around.clock)
+        ids = IdSource(around.clock)
+        self._new_id = lambda: id_text(ids.new())
         self._history: list[Message] = []
         self._last_sequence = 0
         self._leased_at = 0.0
@@ -281,6 +281,22 @@ class DurableAgentSession:
             calls.leave()
             keeper.stop()
 
+    def attach(self, source: bytes | str | os.PathLike[str], kind: str) -> AssetReference:
+        """Take bytes in, or a file by its path, for the content of a message. `kind`: image, audio or video."""
+        return self._port.take_in_asset(source, kind)
+
+    def read_asset(self, reference: AssetReference) -> bytes:
+        """What a message of the history refers to."""
+        return self._port.read_asset(reference)
+
+    def compact(self, context_window: int, current_tokens: int | None = None) -> Mapping[str, Any]:
+        """Plan a compaction and queue its job, if so much of the model's context window is used that it is worth it.
+
+        `current_tokens`: as the vendor counts them; without, bytes are counted. The job runs while nobody holds the
+        session, and the next `open` reads its summary. Answers `{plan, job, is_new}`, each null where there is none.
+        """
+        return self._port.compact(context_window, current_tokens)
+
     def set_title(self, title: str) -> None:
         with self._exclusively():
             self._check_usable()
@@ -379,8 +395,3 @@ class DurableAgentSession:
         self._is_open = False
         with suppress(CoreError):
             self._port.release()
-
-
-def _ids(clock: Clock) -> Callable[[], str]:
-    source = IdSource(clock)
-    return lambda: id_text(source.new())

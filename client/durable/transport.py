@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager
+from http.client import HTTPResponse
+from typing import Any, BinaryIO
 from urllib.parse import urlencode
 
 from client import gate
@@ -46,24 +48,44 @@ class Transport:
             dict(body or {}), max_bytes=limits.REQUEST_BODY_MAX_BYTES, what="the request"
         )
         headers = {"Idempotency-Key": secrets.token_hex(16), **_leased(lease)}
-        return self._insist(method, path, data, headers, is_write=True)
+        return self._insist(path, self._asking(method, path, data, headers), is_write=True)
 
     def read(self, path: str, *, lease: str = "", **query: str | int | None) -> Any:
         """The answer to a question. Raises as `write`."""
-        return self._insist("GET", _asked(path, query), None, _leased(lease), is_write=False)
+        target = _asked(path, query)
+        return self._insist(target, self._asking("GET", target, None, _leased(lease)), is_write=False)
+
+    def upload(self, path: str, file: BinaryIO, size: int) -> Any:
+        """Send `size` bytes of a file as they are, from where it stands. Raises as `write`."""
+        begin = file.tell()
+        headers = {
+            "Idempotency-Key": secrets.token_hex(16),
+            "Content-Type": "application/octet-stream",
+            "Content-Length": str(size),
+        }
+
+        def send() -> gate.Answer:
+            file.seek(begin)
+            with self._exchange("POST", path, headers, limits.DURABLE_REPLAY_SECONDS, body=file) as response:
+                answer = response.read(limits.DURABLE_ANSWER_MAX_BYTES)
+                return gate.Answer(response.status, answer, None)
+
+        return self._insist(path, send, is_write=True)
+
+    def download(self, path: str, max_bytes: int) -> bytes:
+        """The bytes of an answer that is no JSON. Raises `Unavailable` where they are not whole."""
+
+        def ask() -> gate.Answer:
+            with self._exchange("GET", path, {}, limits.DURABLE_REPLAY_SECONDS) as response:
+                return gate.Answer(response.status, response.read(max_bytes + 1), None)
+
+        return self._insist(path, ask, is_write=False, is_json=False)
 
     def lines(self, path: str, *, lease: str = "", max_bytes: int, **query: str | int) -> Iterator[Any]:
         """The JSON values of a streamed answer, one a line. Raises `Unavailable` where it is cut."""
         target = _asked(path, query)
         try:
-            with gate.exchange(
-                "GET",
-                self._settings.url,
-                _API + target,
-                token=self._settings.token(),
-                timeout_seconds=limits.DURABLE_REPLAY_SECONDS,
-                headers=_leased(lease),
-            ) as response:
+            with self._exchange("GET", target, _leased(lease), limits.DURABLE_REPLAY_SECONDS) as response:
                 if response.status >= 300:
                     body = response.read(limits.DURABLE_ANSWER_MAX_BYTES)
                     raise self._refused(target, response.status, body)
@@ -71,30 +93,53 @@ class Transport:
         except gate.NoAnswer as error:
             raise errors.Unavailable(f"{path}: the answer was cut ({error})") from error
 
+    def _exchange(
+        self,
+        method: str,
+        path: str,
+        headers: Mapping[str, str],
+        seconds: float,
+        body: BinaryIO | None = None,
+    ) -> AbstractContextManager[HTTPResponse]:
+        return gate.exchange(
+            method,
+            self._settings.url,
+            _API + path,
+            token=self._settings.token(),
+            timeout_seconds=seconds,
+            body=body,
+            headers=headers,
+        )
+
+    def _asking(
+        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> Callable[[], gate.Answer]:
+        return lambda: gate.request(
+            method,
+            self._settings.url,
+            _API + path,
+            token=self._settings.token(),
+            timeout_seconds=limits.DURABLE_REQUEST_SECONDS,
+            body=data,
+            headers=headers,
+            answer_max_bytes=limits.DURABLE_ANSWER_MAX_BYTES,
+            has_alarm=False,
+        )
+
     def _insist(
-        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str], *, is_write: bool
+        self, path: str, ask: Callable[[], gate.Answer], *, is_write: bool, is_json: bool = True
     ) -> Any:
         end = self._clock.monotonic() + self._patience_seconds
         pause, is_unknown = limits.DURABLE_RETRY_SECONDS, False
         while True:
             retry_after = 0.0
             try:
-                answer = gate.request(
-                    method,
-                    self._settings.url,
-                    _API + path,
-                    token=self._settings.token(),
-                    timeout_seconds=limits.DURABLE_REQUEST_SECONDS,
-                    body=data,
-                    headers=headers,
-                    answer_max_bytes=limits.DURABLE_ANSWER_MAX_BYTES,
-                    has_alarm=False,
-                )
+                answer = ask()
             except gate.NoAnswer as error:
                 is_unknown, why = True, f"no answer from {self._settings.url} ({error})"
             else:
                 if answer.status not in (202, 408, 429, 502, 503, 504):
-                    return self._read(path, answer.status, answer.body)
+                    return self._read(path, answer, is_json=is_json)
                 # 429 and 503: nothing was kept. 202 and 504: it may have been.
                 is_unknown |= answer.status in (202, 408, 502, 504)
                 why, retry_after = _said(answer.status, answer.body), answer.retry_after or 0.0
@@ -109,10 +154,12 @@ class Transport:
             return errors.OutcomeUnknown(f"{path}: {why}; it may have taken effect")
         return errors.Unavailable(f"{path}: {why}")
 
-    def _read(self, path: str, status: int, body: bytes) -> Any:
-        if status >= 300:
-            raise self._refused(path, status, body)
-        return _value(body, status) if body else None
+    def _read(self, path: str, answer: gate.Answer, *, is_json: bool) -> Any:
+        if answer.status >= 300:
+            raise self._refused(path, answer.status, answer.body)
+        if not is_json:
+            return answer.body
+        return _value(answer.body, answer.status) if answer.body else None
 
     def _refused(self, path: str, status: int, body: bytes) -> errors.CoreError:
         """The error that an answer stands for, of the server's class."""

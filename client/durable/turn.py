@@ -13,7 +13,13 @@ from typing import Any
 from client.durable import asking
 from client.durable.batch import ToolBatch
 from client.durable.calls import Calls, Listener
-from client.durable.errors import ListenerFailed, ListenerFailedAfterCommit, TooManyRounds, TurnCancelled
+from client.durable.errors import (
+    HistoryFull,
+    ListenerFailed,
+    ListenerFailedAfterCommit,
+    TooManyRounds,
+    TurnCancelled,
+)
 from client.durable.model import Model, ModelReply, ModelRequest, Usage
 from client.durable.outputs import OutputBudget
 from client.durable.port import SessionPort, Written
@@ -188,6 +194,8 @@ class Turn:
         self._input = message
         if self.journaled(lambda: self.port.begin_turn(self.turn_id, message)):
             found = self.journaled(self.port.journal)
+            if found is None or found.turn_id != self.turn_id:
+                raise JournalFailed(Corrupt("the turn that was begun is not in the journal"))
             self._input = found.input
             self._is_redacted = True
         self.has_begun = True
@@ -195,6 +203,7 @@ class Turn:
 
     def _round(self, number: int) -> Message:
         self.cancellation.check()
+        self._check_room(1)
         self._note(ModelStarted(turn_id=self.turn_id, round=number))
         reply = asking.ask(self, self._request(number), self._tell)
         given = asking.message_of(reply, self._setting.new_id)
@@ -210,12 +219,19 @@ class Turn:
         )
         self.cancellation.check()
         if planned.tool_calls:
+            self._check_room(1 + len(planned.tool_calls) + 1)
             if number == self._setting.max_rounds:
                 raise TooManyRounds(
                     f"the model still asks for tools in round {number}, the last one; nothing of that round was run"
                 )
             self._run_tools(given.tool_calls, planned)
         return planned
+
+    def _check_room(self, messages: int) -> None:
+        """A longer history could be written and never be resumed."""
+        held = len(self._history) + (self._input is not None)
+        if held + messages > limits.HISTORY_MESSAGES_MAX:
+            raise HistoryFull
 
     def _request(self, number: int) -> ModelRequest:
         messages = (*self._history, *([self._input] if self._input is not None else []))
@@ -226,6 +242,7 @@ class Turn:
             tools=self.toolbox.shown(used),
             options=self._setting.options,
             round=number,
+            read_asset=self._setting.port.read_asset,
             cancelled=self.cancellation,
         )
 

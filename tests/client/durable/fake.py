@@ -10,7 +10,7 @@ from typing import Any
 from client.durable.errors import UncertainToolInvocations
 from client.durable.port import Event, OpenTurn, Replay, SessionPort, Written
 from memory_core.domain import agent_message, tool_checkpoint, tool_steps
-from memory_core.domain.agent_message import Message, ToolCall
+from memory_core.domain.agent_message import AssetKind, AssetReference, Message, ToolCall
 from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, AuditEvent, ToolOutput
 from memory_core.domain.directory import Directory
 from memory_core.domain.tool_checkpoint import Checkpoint
@@ -38,6 +38,7 @@ class FakeServer:
         #: Texts that the server redacts and the client does not know.
         self.secrets: list[str] = []
         self.distillations = 0
+        self.assets: dict[str, bytes] = {}
 
     def begin(self, directory: Directory) -> None:
         """The one session, in that directory."""
@@ -82,6 +83,10 @@ class FakeServer:
                     sequence=len(self.events) + 1,
                     kind=str(event.kind),
                     payload=json.loads(event.payload_json),
+                    assets=[
+                        {"sha256": link.sha256.hex(), "bytes": link.bytes, "kind": str(link.kind)}
+                        for link in event.assets
+                    ],
                 )
             )
         self.journal = checkpoint.journal
@@ -202,6 +207,16 @@ class FakePort:
     def fail_turn(self, turn_id: str, error: str, audit: Sequence[AuditEvent], *, expected: int) -> Written:
         self._check_lease()
         return self._server.write(tool_checkpoint.turn_failed(self._server.journal, error, audit), expected)
+
+    # --- beside it ---
+
+    def take_in_asset(self, source: bytes, kind: str) -> AssetReference:
+        digest = hashlib.sha256(source).hexdigest()
+        self._server.assets[digest] = source
+        return AssetReference(digest, len(source), AssetKind(kind))
+
+    def read_asset(self, reference: AssetReference) -> bytes:
+        return self._server.assets[reference.sha256]
 
     # --- ends ---
 

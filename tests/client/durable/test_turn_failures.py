@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from client.durable import (
+    HistoryFull,
     InUse,
     ListenerFailed,
     ListenerFailedAfterCommit,
@@ -17,6 +18,7 @@ from client.durable import (
     TextDelta,
     TurnCancelled,
 )
+from memory_core import limits
 from memory_core.errors import OutcomeUnknown, Unavailable
 from tests.client.durable.actors import Desk, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
@@ -97,6 +99,28 @@ def test_event_sink_failure_after_tool_invocation_checkpoints_batch(make: MakeDe
     assert desk.results()[1].startswith("Not executed")
     assert desk.session.is_usable
     assert desk.is_settled()
+
+
+def test_a_history_that_could_not_be_resumed_is_not_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HISTORY_MESSAGES_MAX", 7)
+    diary = Diary()
+    desk = Desk(tmp_path, diary.tool())
+    desk.model.then(says("one"), wants(("note", {"n": 1})), wants(("note", {"n": 2})))
+    desk.run()
+
+    with pytest.raises(HistoryFull):
+        desk.run()
+
+    assert diary.entries == ["note 1"]
+    assert len(desk.session.history) <= 7
+    assert desk.session.is_usable
+    assert desk.is_settled()
+    desk.session.open()
+    desk.model.then(wants(("note", {"n": 3})))
+    with pytest.raises(HistoryFull):
+        desk.run()
 
 
 # --- cancelling ----------------------------------------------------------------------------------
