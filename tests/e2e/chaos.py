@@ -15,6 +15,7 @@ from typing import Any
 
 import click
 
+from tests.e2e.durable_soak import CONDITIONS, ENVIRON, Soak
 from tests.e2e.kills import ROLES, Storm
 from tests.e2e.running import MUTANT, ROOT, Running
 from tests.e2e.test_mutants import CATCHES, SLOW_CATCHES, run_mutant
@@ -45,6 +46,11 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
     help="Instead: an editor and git beside page writes, and kills of the writer among them.",
 )
 @click.option(
+    "--sessions",
+    is_flag=True,
+    help="Instead: two agents do 200 turns in durable sessions while their programs and memoryd's processes are killed.",
+)
+@click.option(
     "--log", type=click.Path(path_type=Path), help="With --mutants: keep what each test said in this folder."
 )
 @click.option(
@@ -62,6 +68,7 @@ def main(
     mutant: str | None,
     mutants: bool,
     wiki: bool,
+    sessions: bool,
     log: Path | None,
     as_json: bool,
 ) -> None:
@@ -78,6 +85,8 @@ def main(
         report = _mutants(say, log)
     elif wiki:
         report = _wiki(kills, random.randrange(1, 1 << 31) if seed is None else seed, say)
+    elif sessions:
+        report = _sessions(random.randrange(100_000) if seed is None else seed, say)
     else:
         if mutant:
             os.environ[MUTANT] = mutant
@@ -111,6 +120,17 @@ def _storm(kills: int, seed: int, roles: tuple[str, ...], slow_ms: int, say: Any
             "recovery_seconds_max": max((kill.recovery_seconds for kill in storm.kills), default=0.0),
             "complaints": complaints,
         }
+
+
+def _sessions(seed: int, say: Any) -> dict[str, Any]:
+    """The soak of durable sessions, at full size."""
+    os.environ.update(ENVIRON)
+    with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
+        home = Path(folder)
+        with Running(home / "home", environ=ENVIRON, conditions=CONDITIONS) as memoryd:
+            say(f"seed {seed}: two agents, 200 turns")
+            soak = Soak(memoryd, home / "agents", seed, turns=100, seconds_max=1200, say=say)
+            return {"seed": seed, "complaints": soak.run(), "kills": dict(soak.kills), "jobs": soak.jobs}
 
 
 def _wiki(kills: int, seed: int, say: Any) -> dict[str, Any]:

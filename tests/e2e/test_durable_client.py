@@ -16,20 +16,24 @@ from client.durable import (
     AllowOnce,
     DurableAgentSession,
     ModelReply,
+    ReplayRequired,
     SessionBusy,
+    StaleLease,
+    StaleReplay,
     UncertainToolInvocations,
     WorkspaceMismatch,
     recover,
 )
 from client.durable.agent import Around
+from client.durable.history import SUMMARY_LABEL
 from client.durable.redaction import redact_with
 from memory_core.errors import Invalid
 from tests.client.durable.program import agent_of, settings_of
-from tests.e2e.running import ROOT, Running, wait_until
+from tests.e2e.durable_soak import CONDITIONS, ENVIRON
+from tests.e2e.running import MUTANT, Running, wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(240)]
 
-LEASE_SECONDS = 4
 #: Every step of a turn with one tool that must be allowed, `run` being the tool itself.
 STEPS = ("begin", "plan", "ask", "decide", "start", "run", "complete", "checkpoint", "end")
 MOMENTS = [(step, after) for step in STEPS for after in (False, True) if (step, after) != ("run", False)]
@@ -44,17 +48,13 @@ WRITTEN = {
 
 @pytest.fixture(scope="module")
 def memoryd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running(
-        tmp_path_factory.mktemp("durable"),
-        environ={"SESSIONS_QUICK": f"SESSION_LEASE_SECONDS={LEASE_SECONDS}"},
-        conditions=("quick_sessions",),
-    ) as stack:
+    with Running(tmp_path_factory.mktemp("durable"), environ=ENVIRON, conditions=CONDITIONS) as stack:
         yield stack
 
 
 @pytest.fixture(autouse=True)
 def host(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MEMORYD_HOST_ID", "ada-laptop")
+    monkeypatch.setenv("MEMORYD_HOST_ID", ENVIRON["MEMORYD_HOST_ID"])
 
 
 @dataclass
@@ -88,11 +88,10 @@ class Bench:
         process = subprocess.Popen(
             [sys.executable, "-m", "tests.client.durable.program"],
             env={
-                "PATH": self.memoryd.environ["PATH"],
+                **{name: self.memoryd.environ[name] for name in ("PATH", "PYTHONPATH", MUTANT)},
                 "HOME": str(self.home),
-                "PYTHONPATH": str(ROOT),
                 "PYTHONDONTWRITEBYTECODE": "1",
-                "MEMORYD_HOST_ID": "ada-laptop",
+                "MEMORYD_HOST_ID": ENVIRON["MEMORYD_HOST_ID"],
             },
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -120,7 +119,7 @@ class Bench:
             assert status == 200, found
             return not found["is_held"]
 
-        wait_until(is_free, seconds=3 * LEASE_SECONDS, saying="the lease has ended")
+        wait_until(is_free, seconds=20, saying="the lease has ended")
 
     def resume(self) -> DurableAgentSession:
         return DurableAgentSession.resume(self.agent, self.session, self.directory, settings=self.settings)
@@ -163,7 +162,8 @@ def test_a_program_killed_at_any_step_is_resumed_exactly_and_no_tool_runs_twice(
             )
             assert report["uncertain_results"] == 1
         session = bench.resume()
-        assert bench.lines() == (["one"] if moment in WRITTEN else []), moment
+        wrote = ["one"] if moment in WRITTEN else []
+        assert bench.lines() == wrote, (moment, f"what the tool wrote: {bench.lines()}, not {wrote}")
 
         assert session.run("three", approve=lambda _: AllowOnce()).text == "done: wrote three"
         told = session.history
@@ -259,3 +259,39 @@ def test_a_directory_that_vanishes_in_a_turn_ends_it_and_nothing_more_is_written
     )
     assert back.history[-1].text.startswith("Not executed")
     back.close()
+
+
+def test_a_compaction_that_came_in_while_nobody_renewed_must_be_read_before_the_next_turn(
+    memoryd: Running, tmp_path: Path
+) -> None:
+    bench = Bench(memoryd, tmp_path / "bench")
+    session = DurableAgentSession.resume(
+        bench.agent,
+        bench.session,
+        bench.directory,
+        settings=bench.settings,
+        around=Around(redact=redact_with(b"0" * 32), renew_seconds=0.01),
+    )
+    for number in range(7):
+        session.run(f"turn {number}", approve=lambda _: AllowOnce())
+    answer = session.compact(12_000, current_tokens=11_000)
+    assert answer["job"] is not None
+
+    def is_compacted() -> bool:
+        (found,) = memoryd.request("GET", f"/api/v1/durable-sessions/{bench.session}/compactions")[1]
+        return found["summary_sequence"] is not None
+
+    wait_until(is_compacted, seconds=40, saying="the compaction is done, as the lease has ended")
+    with pytest.raises((ReplayRequired, StaleReplay, StaleLease)):
+        session.run("too early", approve=lambda _: AllowOnce())
+    assert not session.is_usable
+    before = session.history
+
+    session.open()
+
+    assert session.history[0].text.startswith(SUMMARY_LABEL)
+    kept = session.history[1:]
+    assert kept == before[-len(kept) :]
+    assert session.run("now", approve=lambda _: AllowOnce()).text == "done: wrote now"
+    assert "too early" not in bench.lines()
+    assert session.close() is not None

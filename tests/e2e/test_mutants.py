@@ -54,6 +54,11 @@ SLOW_CATCHES = [
     ("delete_before_commit", STORM, "was accepted and is in nowhere"),
     ("no_id_table", STORM, "was stored 2 times"),
     ("rename_before_commit", STORM, "in mid-state"),
+    (
+        "tool_before_start",
+        "test_durable_client.py::test_a_program_killed_at_any_step_is_resumed_exactly_and_no_tool_runs_twice",
+        "what the tool wrote",
+    ),
 ]
 
 
