@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from typing import Any
 
-TARGET = "workers.pool.running"
+TARGET = "workers.pool.claiming"
 
 
 def _at(step: str) -> None:
@@ -22,7 +22,9 @@ def _at(step: str) -> None:
 
 
 def patch(module: Any) -> None:
-    claim, report, insist = module.claim, module.Run._report, module.PoolGate.insist
+    from workers.pool.running import PoolGate, Run
+
+    claim, report, insist = module.claim, Run._report, PoolGate.insist
 
     def claimed(*args: Any, **more: Any) -> Any:
         found = claim(*args, **more)
@@ -40,4 +42,4 @@ def patch(module: Any) -> None:
             _at("finished")
         return answer
 
-    module.claim, module.Run._report, module.PoolGate.insist = claimed, computed, finished
+    module.claim, Run._report, PoolGate.insist = claimed, computed, finished
