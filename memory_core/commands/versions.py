@@ -49,9 +49,11 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
     """The version that `draft` makes, written by `actor`; `Invalid` where its front matter cannot be taken.
 
     Keys of the version before that the draft does not mention stay. The name of who wrote the page last
-    is put right where the page says it, and alone makes no new version.
+    is put right where the page says it, and alone makes no new version. Lines end as they do in the version before.
     """
-    own = front_matter.read(draft.body)
+    older = front_matter.read(before.content) if before else None
+    text = front_matter.with_newlines(draft.body, older.newline) if older else draft.body
+    own = front_matter.read(text)
     if own.problem:
         raise Invalid(own.problem)
     facts, problems = facts_from(own.values)
@@ -59,8 +61,12 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
         raise Invalid("the page's front matter: " + "; ".join(problems))
     if facts.slot_kind and not draft.path.is_slot:
         raise Invalid("slot_kind is for pages in _slots/")
-    body = draft.body[own.body_start :]
-    older = front_matter.read(before.content) if before else None
+    if older and older.is_unread and len(older.text.encode()) > limits.FRONT_MATTER_MAX_BYTES:
+        raise Invalid(
+            f"the front matter in the file of {draft.path.path} is longer than {limits.FRONT_MATTER_MAX_BYTES // limits.KIB} KB, and"
+            " a rewrite could not keep it; shorten it in the file first"
+        )
+    body = text[own.body_start :]
     said, kind = _settled(draft, facts, before, body)
 
     def rendered(author: str | None) -> tuple[str, int]:

@@ -14,6 +14,8 @@ from memory_core.errors import Invalid
 
 #: The keys that memoryd writes; all others are the person's and stay as they are.
 WRITTEN_KEYS = ("title", "kind", "tier", "tags", "pinned", "expires_at")
+#: Their values are taken as they are written: YAML would make `no` a truth value, `1.0` a number, `2031-05-01` a day.
+TEXT_KEYS = ("title", "kind", "tier", "tags", "entities", "slot_kind", "last_modified_by")
 #: What a slot holds: what never changes, or how things stand.
 SLOT_KINDS = ("invariant", "state")
 _KIND_MAX_CHARS = 32

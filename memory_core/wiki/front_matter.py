@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from memory_core import limits
 from memory_core.domain.front_matter import PageFacts, expiry_text, facts_from
 from memory_core.errors import Invalid
 from memory_core.wiki import yaml_head
 from memory_core.wiki.yaml_head import Entry, Head
 
+_BOM = "\ufeff"
 _OPEN = re.compile(r"\ufeff?---[ \t]*\r?\n")
 _CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:\r?\n|\Z)", re.MULTILINE)
 #: Text that YAML reads as that text without quotes.
@@ -40,6 +42,11 @@ class FrontMatter:
     body_start: int = 0
     head: Head = _EMPTY
     problem: str | None = None
+    #: Nothing of it could be read: in a rewrite its lines become comments.
+    is_unread: bool = False
+    #: How lines end in most of the file, and whether it begins with a byte order mark.
+    newline: str = "\n"
+    has_bom: bool = False
 
     @property
     def values(self) -> Mapping[str, Any]:
@@ -48,18 +55,38 @@ class FrontMatter:
 
 def read(content: str) -> FrontMatter:
     """The front matter of a page file; never raises. What cannot be used has no value and is named in `problem`."""
+    has_bom, newline = content.startswith(_BOM), newline_of(content)
     opening = _OPEN.match(content)
     closing = _CLOSE.search(content, opening.end()) if opening else None
     if opening is None or closing is None:
-        return FrontMatter()
+        return FrontMatter(body_start=len(_BOM) if has_bom else 0, newline=newline, has_bom=has_bom)
     text = content[opening.end() : closing.start()]
+    head, is_unread = _EMPTY, False
     try:
         head = yaml_head.parse(text)
         problem = "; ".join(f"of the front matter is not read: {each}" for each in head.problems) or None
     except Invalid as error:
-        # Its lines stay where people see them.
-        head, problem = Head(before=yaml_head.commented(text)), f"the front matter cannot be read: {error}"
-    return FrontMatter(text=text, body_start=closing.end(), head=head, problem=problem)
+        problem, is_unread = f"the front matter cannot be read: {error}", True
+    return FrontMatter(
+        text=text,
+        body_start=closing.end(),
+        head=head,
+        problem=problem,
+        is_unread=is_unread,
+        newline=newline,
+        has_bom=has_bom,
+    )
+
+
+def newline_of(content: str) -> str:
+    """How most lines of a text end: CRLF or LF."""
+    windows = content.count("\r\n")
+    return "\r\n" if windows and 2 * windows >= content.count("\n") else "\n"
+
+
+def with_newlines(text: str, newline: str) -> str:
+    """A text whose lines all end so."""
+    return text.replace("\r\n", "\n").replace("\n", newline)
 
 
 def body_of(content: str) -> str:
@@ -78,20 +105,35 @@ def render(
     """A page file, and where its body begins (characters).
 
     `head` is the front matter that came with `body`, `older` that of the version before: all their
-    keys are kept, a newer value at the place of the older one. Keys that memoryd writes get the values of
+    keys are kept, a newer value at the place of the older one, and the line ends of the older one. Keys that memoryd writes get the values of
     `facts`; one that says so already stays as it is written. What only repeats the path (`implied_kind`)
     or says nothing (no tags, not pinned) is not added. `own` are further keys that memoryd writes, with JSON values.
+    `Invalid` where the front matter would be too long to be read again.
     """
     heads = [each for each in (older, head) if each is not None]
-    found = yaml_head.merged(heads[0].head if heads else _EMPTY, heads[1].head if heads[1:] else _EMPTY)
+    lines = [_lines_of(each) for each in heads]
+    found = yaml_head.merged(lines[0] if lines else _EMPTY, lines[1] if lines[1:] else _EMPTY)
     wishes = _wishes(facts, implied_kind) | {key: _own(key, value) for key, value in (own or {}).items()}
-    newline = "\r\n" if any("\r\n" in each.text for each in heads[-1:]) else "\n"
+    newline = heads[0].newline if heads else "\n"
     text = _text(found, wishes, newline)
     if not found.is_block or not _keeps(text, found, wishes):
         # In one piece, or two heads whose lines do not go together: the values stay, their form does not.
         text = _text(yaml_head.plain(found), wishes, newline)
-    front = f"---{newline}{text}---{newline}"
+    if all(with_newlines(each.text, newline) == each.text for each in heads):
+        # What was written anew ends like the lines that were there.
+        text = with_newlines(text, newline)
+    if len(text.encode("utf-8", "surrogatepass")) > limits.FRONT_MATTER_MAX_BYTES:
+        raise Invalid(
+            f"the page's front matter would be longer than {limits.FRONT_MATTER_MAX_BYTES // limits.KIB} KB, and what is behind"
+            " that could not be kept; shorten it in the page's file, or send less of it"
+        )
+    bom = _BOM if older is not None and older.has_bom else ""
+    front = f"{bom}---{newline}{text}---{newline}"
     return front + body, len(front)
+
+
+def _lines_of(read: FrontMatter) -> Head:
+    return Head(before=yaml_head.commented(read.text)) if read.is_unread else read.head
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ import yaml
 from yaml.constructor import SafeConstructor
 
 from memory_core import limits
+from memory_core.domain.front_matter import TEXT_KEYS
 from memory_core.errors import Invalid
 
 #: The C parser where the library was built with it: it takes a tenth of the time.
@@ -24,6 +25,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 #: What YAML 1.1 calls a line.
 _LINE = re.compile(r"[^\r\n\x85\u2028\u2029]*(?:\r\n|[\r\n\x85\u2028\u2029]|\Z)")
 _MERGE = "<<"
+_NULL = "tag:yaml.org,2002:null"
 _parse = cast("Callable[..., Iterable[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
 _compose = cast("Callable[..., Any]", yaml.compose)  # pyright: ignore[reportUnknownMemberType]
 
@@ -114,7 +116,13 @@ def _reason(event: Any) -> str | None:
 
 def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None], *, is_block: bool) -> Head:
     build = cast("Callable[..., Any]", SafeConstructor().construct_object)  # pyright: ignore[reportUnknownMemberType]
-    named = [(_name(key), partial(build, value, deep=True)) for key, value in pairs]
+    named = [
+        (
+            name,
+            partial(_written, name, value, text) if name in TEXT_KEYS else partial(build, value, deep=True),
+        )
+        for name, value in ((_name(key), value) for key, value in pairs)
+    ]
     if not is_block:
         entries = tuple(
             _entry(name, "", value, why) for (name, value), why in zip(named, refused, strict=True)
@@ -131,6 +139,28 @@ def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None]
             for (name, value), block, why in zip(named, blocks, refused, strict=True)
         ),
         indent=first[: len(first) - len(first.lstrip(" "))],
+    )
+
+
+def _written(name: str, node: Any, source: str) -> Any:
+    """The value of one of `TEXT_KEYS`, with every scalar as the text that somebody wrote; None where there is nothing.
+
+    A title may be any text; in place of a list YAML's words for nothing (`~`, `null`) are nothing.
+    """
+    if isinstance(node, yaml.ScalarNode):
+        return None if node.tag == _NULL and (name != "title" or not node.value) else node.value
+    if name == "title":
+        return _source(node, source)
+    if isinstance(node, yaml.SequenceNode):
+        return [_source(item, source) for item in cast("list[Any]", node.value)]
+    return {_name(key): _source(item, source) for key, item in cast("list[tuple[Any, Any]]", node.value)}
+
+
+def _source(node: Any, source: str) -> str:
+    return (
+        node.value
+        if isinstance(node, yaml.ScalarNode)
+        else source[node.start_mark.index : node.end_mark.index]
     )
 
 
@@ -192,9 +222,9 @@ def plain(head: Head) -> Head:
 
 
 def commented(text: str) -> str:
-    """Lines as comments, so that people still see them where nothing can read them; none where they are too many."""
-    lines = "".join(f"# {line}".rstrip() + "\n" for line in text.splitlines())
-    return lines if len(lines.encode("utf-8", "replace")) <= limits.FRONT_MATTER_MAX_BYTES // 2 else ""
+    """Lines as comments, so that people still see them where nothing can read them."""
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return "".join(f"# {line}".rstrip() + newline for line in text.splitlines())
 
 
 def _dump(entry: Entry) -> str:
