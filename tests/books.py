@@ -13,6 +13,7 @@ from memory_core.store import fulltext
 from memory_core.store.database import Database, open_writer
 from memory_core.store.transaction import Transaction
 from memory_core.wiki.outbox import Installer
+from memory_core.wiki.walk import WikiTree
 from tests.factories import Store, database
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ class Books:
         if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'pages_fts'"):
             for statement in fulltext.DDL:
                 self.store.connection.execute(statement)
+        self.store.obstacle = WikiTree(self.wiki).obstacle
         self.database = Database(self.store.path)
         self.clock = self.store.clock
 

@@ -16,7 +16,7 @@ from memory_core.domain.command import Envelope, Refusal
 from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
 from memory_core.ids import IdSource
 from memory_core.store.database import open_writer
-from memory_core.store.transaction import Transaction
+from memory_core.store.transaction import Look, Transaction
 from tests.store.databases import new_database
 
 REPO = "/srv/repo"
@@ -30,12 +30,14 @@ class Store:
     connection: Any
     clock: FakeClock
     ids: IdSource
+    #: What commands are told of the disk.
+    obstacle: Look = lambda _file: None
 
     @contextmanager
     def transaction(self, envelope: Envelope | None = None) -> Generator[Transaction]:
         """One write transaction, committed at the end, rolled back at an exception."""
         self.connection.execute("BEGIN IMMEDIATE")
-        tx = Transaction(self.connection, self.ids)
+        tx = Transaction(self.connection, self.ids, self.obstacle)
         tx.now, tx.envelope = self.clock.now_us(), envelope
         try:
             yield tx

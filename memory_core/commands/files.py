@@ -7,12 +7,13 @@ is left; at start `clean_leftovers` comes first. Both run under the lock that ow
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, TypeVar
 
 from memory_core import limits
+from memory_core.clock import MICROSECONDS
 from memory_core.commands import rendering
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import project_of, store_version
@@ -21,7 +22,7 @@ from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_
 from memory_core.domain.project import Project
 from memory_core.domain.search_words import further_words
 from memory_core.errors import NotFound
-from memory_core.store import pages, wiki_files
+from memory_core.store import git_batches, pages, wiki_files
 from memory_core.store.outbox import Promise, clear_promise, promise_file, promise_for, promises, state_of
 from memory_core.store.transaction import Reading, Transaction
 from memory_core.wiki import front_matter
@@ -33,6 +34,9 @@ T = TypeVar("T")
 
 #: Their rows stay as they are.
 _UNSETTLED = (Result.BLOCKED, Result.HELD)
+
+#: Number of a promise's row, and the hash that its file is to have.
+Key = tuple[int, bytes | None]
 
 #: Removes secrets from a text.
 Redact = Callable[[str], str]
@@ -55,27 +59,27 @@ class StepReport:
     held: int
     last: int
     more: bool
-
-
-def orders(reading: Reading, *, after: int = 0, limit: int = limits.OUTBOX_STEP_ROWS) -> list[Order]:
-    """The next promised files with their bytes."""
-    return [_order(reading, promise) for promise in promises(reading, after=after, limit=limit)]
+    #: The orders of this step that something stood in the way of, and what.
+    obstacles: tuple[Outcome, ...] = ()
+    #: Number and hash of the promises that this step saw, and of those that it did not leave.
+    promised: frozenset[Key] = frozenset()
+    tried: frozenset[Key] = frozenset()
 
 
 def _order(reading: Reading, promise: Promise) -> Order:
     is_new = not wiki_files.is_any_known(reading, promise.project_id)
     version = pages.version_row(reading, promise.version_id) if promise.version_id else None
+    rendered = rendering.content_of(reading, promise) if version is None else None
     return Order(
         seq=promise.seq,
         file=promise.file,
         expected=promise.expected,
         sha256=promise.sha256,
-        content=version["content"].encode()
-        if version is not None
-        else rendering.content_of(reading, promise),
+        content=version["content"].encode() if version is not None else rendered,
         project=project_of(reading, promise.project_id),
         is_new=is_new,
         is_empty_wiki=is_new and not wiki_files.is_any_known(reading),
+        max_bytes=limits.OUTSIDE_PAGE_MAX_BYTES if rendered is None else rendering.EDIT_MAX_BYTES,
     )
 
 
@@ -100,6 +104,9 @@ def settle(
                 # The bytes from outside are lost (somebody deleted them); their redacted text is there now.
                 pages.set_file_hash(tx, promise.version_id, outcome.sha256 or b"")
             clear_promise(tx, promise.seq)
+            if not 0 <= tx.now - promise.created_at < limits.GIT_QUIET_SECONDS * MICROSECONDS:
+                # The history may have left it out while something stood in its place.
+                git_batches.note_again(tx, promise.page_id)
 
 
 def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact, lost_before: int) -> None:
@@ -113,6 +120,9 @@ def _take_in(tx: Transaction, promise: Promise, outcome: Outcome, redact: Redact
     text = _text_of(outcome, redact)
     version = external_version(path, text, outcome.sha256 or b"")
     before = page or pages.page_at(tx, project.id, path.key)
+    if before is None and promise.sha256 is None:
+        # It was deleted while somebody edited it: the edit counts, and the page is the one that it was.
+        before = pages.revive(tx, project.id, path)
     store_version(tx, project, path, before, version, found=state_of(promise.sha256))
     logger.warning(
         "a page was edited while it was written; the edit is the newest version, the written one is below it",
@@ -138,7 +148,8 @@ def _put_back(tx: Transaction, promise: Promise, found: bytes | None) -> None:
 
 
 def _text_of(outcome: Outcome, redact: Redact) -> str:
-    return redact(outcome.found.decode("utf-8", "replace"))
+    """What was found, redacted. The installer gives no bytes that are no text."""
+    return redact(outcome.found.decode())
 
 
 def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersion:
@@ -185,10 +196,17 @@ def install_step(
     *,
     after: int = 0,
     lost_before: int = NOTHING_LOST,
+    leave: Collection[Key] = (),
 ) -> StepReport:
-    """Install the next promised files behind row `after` and settle them in one transaction."""
-    wanted = transact(lambda tx: orders(tx, after=after))
-    outcomes = installer.install(wanted)
+    """Install the next promised files behind row `after` and settle them in one transaction; those of `leave` (number of
+    the row and hash) wait."""
+
+    def wanted(tx: Transaction) -> tuple[list[Promise], list[Order]]:
+        rows = promises(tx, after=after, limit=limits.OUTBOX_STEP_ROWS)
+        return rows, [_order(tx, row) for row in rows if (row.seq, row.sha256) not in leave]
+
+    rows, orders = transact(wanted)
+    outcomes = installer.install(orders)
     if any(outcome.result not in _UNSETTLED for outcome in outcomes):
         transact(lambda tx: settle(tx, outcomes, redact, lost_before=lost_before))
     results = [outcome.result for outcome in outcomes]
@@ -199,8 +217,11 @@ def install_step(
         blocked=results.count(Result.BLOCKED),
         held=results.count(Result.HELD),
         # What was found has a promise of its own under the same number: the next step begins with it.
-        last=wanted[-1].seq if wanted and not external else after,
-        more=external > 0 or len(wanted) == limits.OUTBOX_STEP_ROWS,
+        last=rows[-1].seq if rows and not external else after,
+        more=external > 0 or len(rows) == limits.OUTBOX_STEP_ROWS,
+        promised=frozenset((row.seq, row.sha256) for row in rows),
+        tried=frozenset((order.seq, order.sha256) for order in orders),
+        obstacles=tuple(outcome for outcome in outcomes if outcome.result is Result.BLOCKED),
     )
 
 

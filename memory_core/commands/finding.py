@@ -15,7 +15,7 @@ from memory_core.commands.outside import Finding, What
 from memory_core.commands.past import History
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
-from memory_core.domain.wiki_file import FileStat
+from memory_core.domain.wiki_file import NAME_TELLS, UNFIT, FileStat, text_of
 from memory_core.store import projects, wiki_files, wiki_tasks
 from memory_core.store.database import Database
 from memory_core.store.pages import NewVersion
@@ -26,10 +26,6 @@ from memory_core.wiki.folders import Folders, Home, reason_of
 from memory_core.wiki.git_past import PastFiles
 from memory_core.wiki.layout import META, project_directory, read_meta
 from memory_core.wiki.walk import ReadFile, WikiTree
-
-NOT_TEXT = "it is not UTF-8 text"
-TOO_LARGE = f"it is longer than {limits.OUTSIDE_PAGE_MAX_BYTES // limits.KIB} KB; split it"
-_BROKEN = (NOT_TEXT, TOO_LARGE)
 
 
 @dataclass(kw_only=True)
@@ -74,6 +70,8 @@ class Finder:
         self._metas: dict[str, tuple[FileStat, Project | None]] = {}
         #: Rendered files as they were when they last held what they should.
         self._rendered: dict[str, tuple[FileStat, bytes]] = {}
+        #: Names that were looked through and hold no secret.
+        self._clean: set[str] = set()
         #: Where earlier versions are looked for when a reindex is asked for them.
         self.past = past
 
@@ -98,7 +96,27 @@ class Finder:
         """What the directories on disk say, beside those of the projects that are known."""
         said = {directory: self._meta(directory)[1] for directory in self._tree.projects()}
         self._metas = {directory: meta for directory, meta in self._metas.items() if directory in said}
-        return Folders(known=known, said=said).sort()
+        telling = self._telling(known, said)
+        found = Folders(
+            known=known, said={folder: says for folder, says in said.items() if folder not in telling}
+        ).sort()
+        found.strangers |= {self.shown(folder): why for folder, why in telling.items()}
+        return found
+
+    def _telling(
+        self, known: Mapping[str, Project], said: Mapping[str, Project | None]
+    ) -> dict[str, str]:
+        """Directories that would bring a secret into the tables by a name, and why."""
+        ids = {project.id for project in known.values()}
+        telling: dict[str, str] = {}
+        for folder, says in said.items():
+            if folder in known:
+                continue
+            if self.tells(folder):
+                telling[folder] = NAME_TELLS
+            elif says is not None and says.id not in ids and self.tells(says.workspace, says.name):
+                telling[folder] = f"there is a secret in the names that its {META} says"
+        return telling
 
     def home(self, project: Project) -> Home:
         """Whether a project's directory is its own."""
@@ -133,6 +151,7 @@ class Finder:
         state.missing, state.folder = len(found.missing), books.directory
         state.away = reason_of(home, books.directory) if books.seen else ""
         state.files, state.pages, state.waiting = found.files, found.pages, found.waiting
+        found.troubles = {self.shown(file): self.shown(why) for file, why in found.troubles.items()}
         state.troubles, state.unwritten = found.troubles, found.unwritten
         return _Findings(self, books, found, task, state).all()
 
@@ -145,6 +164,22 @@ class Finder:
 
     def redacted(self, text: str) -> str:
         return self._redact(text)
+
+    def shown(self, name: str) -> str:
+        """A file's or folder's name, or what is said of it, as others may read it: a secret in it is not told."""
+        if name in self._clean:
+            return name
+        # Part by part too: a secret may begin or end where a name does.
+        shown = self._redact("/".join(map(self._redact, name.split("/"))))
+        if shown == name:
+            if len(self._clean) >= limits.CLEAN_NAMES_MAX:
+                self._clean.clear()
+            self._clean.add(name)
+        return shown
+
+    def tells(self, *names: str) -> bool:
+        """Whether there is a secret in one of the names."""
+        return any(self.shown(name) != name for name in names)
 
     def unrendered(self, books: ProjectBooks) -> list[str]:
         """Names of rendered files that are not as they were rendered. One that looks as it did is not read again."""
@@ -208,14 +243,18 @@ class _Findings:
     # --- files that are there ---
 
     def _file(self, file: str, stat: FileStat) -> Finding | None:
+        inside = self._books.inside(file)
+        page = self._books.by_key.get(page_path(inside).key)
+        # The name of a page has been through redaction before, or is memoryd's own.
+        if page is None and self._finder.tells(inside):
+            self._found.troubles[f"{self._books.directory}/{self._finder.shown(inside)}"] = NAME_TELLS
+            return None
         read = self._finder.read(file)
         if read is None or read.stat != stat:
             return None
-        inside = self._books.inside(file)
-        page = self._books.by_key.get(page_path(inside).key)
         if page is not None:
             self._paired.add(page.id)
-        text, problem = _text_of(read)
+        text, problem = text_of(read.content)
         is_known = page is not None and page.path == inside and self._finder.hash_of(page) == read.sha256
         if text is None or is_known:
             before = self._books.seen.get(file)
@@ -289,7 +328,7 @@ class _Findings:
             file = self._books.file_of(page)
             seen = self._books.seen.get(file)
             # Of a file that is not there nothing is known any more.
-            if seen is None or self._found.troubles.get(file) not in _BROKEN or page.id in self._paired:
+            if seen is None or self._found.troubles.get(file) not in UNFIT or page.id in self._paired:
                 continue
             self._state.broken += 1
             if self._heal is not None and self._heal.get("broken") and file not in self._books.promised:
@@ -304,14 +343,3 @@ class _Findings:
             page_id=page.id if page else None,
             base_version=page.version_id if page else None,
         )
-
-
-def _text_of(read: ReadFile) -> tuple[str | None, str | None]:
-    """A file's text, or why it has none."""
-    if len(read.content) > limits.OUTSIDE_PAGE_MAX_BYTES:
-        return None, TOO_LARGE
-    try:
-        text = read.content.decode()
-    except UnicodeDecodeError:
-        return None, NOT_TEXT
-    return (None, NOT_TEXT) if "\x00" in text else (text, None)

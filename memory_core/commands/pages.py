@@ -158,6 +158,12 @@ def store_version(
     return page_id, version_id
 
 
+def check_file(tx: Transaction, file: str) -> None:
+    """Raise `Conflict` where a page's file (relative to the wiki root) could not be put in place: what lies there is a person's."""
+    if (found := tx.obstacle(file)) is not None:
+        raise Conflict(f"nothing was written, because of the file {file}: {found.reason}")
+
+
 # --- the commands --------------------------------------------------------------------------------
 
 
@@ -188,6 +194,8 @@ def write_page(body: WritePage, tx: Transaction) -> Answer | Refusal:
         row = projects.named(tx, workspace, name)
         project = Project.from_row(row) if row is not None else None
         plan = _plan(tx, project, _draft(body), tx.principal, tx.token_scope)
+        there = project or Project(id=b"", number=0, workspace=workspace, name=name)
+        check_file(tx, file_of(there, page_path(plan.before.path) if plan.before else plan.draft.path))
     except CoreError as error:
         return _refused(error)
     if project is None:
@@ -240,8 +248,8 @@ class DeletePage:
 
 @command(DeletePage, name="delete_page")
 def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
-    """Answer: path, deleted (always true), existed, and the ids of the checkpoints before and after (their commits follow;
-    absent where nothing was deleted)."""
+    """Answer: path, deleted (always true), existed, and, where something was deleted, page_id, workspace, project, and the
+    ids of the checkpoints before and after (their commits follow)."""
     try:
         path = page_path(body.path)
         page, project = _page_to_delete(body, path, tx)
@@ -253,7 +261,10 @@ def delete_page(body: DeletePage, tx: Transaction) -> Answer | Refusal:
     remove_page(tx, project, page)
     knowledge_pages.forget_page(tx, page.id)
     return {
+        "page_id": id_text(page.id),
         "path": page.path,
+        "workspace": project.workspace,
+        "project": project.name,
         "deleted": True,
         "existed": True,
         "pre_checkpoint": earlier,
@@ -271,6 +282,10 @@ def _page_to_delete(
     page = pages.page_at(tx, project.id, path.key)
     if page is not None and body.base_version and id_bytes(body.base_version) != page.version_id:
         raise Conflict(f"{page.path} was changed since you read it; read it again before you delete it")
+    if page is not None and (found := tx.obstacle(file_of(project, page_path(page.path)))) and found.is_file:
+        raise Conflict(
+            f"nothing was deleted, because of the file {file_of(project, page_path(page.path))}: {found.reason}"
+        )
     return page, project
 
 

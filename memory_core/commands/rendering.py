@@ -20,6 +20,9 @@ from memory_core.wiki.layout import project_directory
 
 logger = logging.getLogger(__name__)
 
+#: Of what somebody wrote into a rendered file: a page, with its heading.
+EDIT_MAX_BYTES = limits.PAGE_BODY_MAX_BYTES - limits.KIB
+
 
 def render_due(tx: Transaction, limit: int = 1) -> int:
     """Render files that are due and promise them; how many. A file that still says the same is promised as it is:
@@ -73,7 +76,7 @@ def _keep(tx: Transaction, project: Project, file: RenderedFile, text: str) -> N
     path = page_path(f"notes/written-into-{stem}-{short_hash(text)}.md")
     if not text.strip() or pages.page_at(tx, project.id, path.key) is not None:
         return
-    kept = text.encode("utf-8", "replace")[: limits.PAGE_BODY_MAX_BYTES - limits.KIB].decode(errors="ignore")
+    kept = text.encode("utf-8", "replace")[:EDIT_MAX_BYTES].decode(errors="ignore")
     body = f"# Written into {file.name}\n\n{kept}"
     put_page(tx, project.id, PageDraft(path=path, body=body, cause="external"))
     logger.warning(

@@ -15,7 +15,7 @@ from memory_core.clock import Clock
 from memory_core.commands import Answer, command, knowledge_pages
 from memory_core.commands.checkpoints import checkpoint
 from memory_core.commands.files import external_version
-from memory_core.commands.pages import store_version
+from memory_core.commands.pages import check_file, store_version
 from memory_core.commands.versions import PageDraft, new_version
 from memory_core.config import Settings
 from memory_core.domain.command import Refusal
@@ -48,6 +48,7 @@ def restore_page(body: RestorePage, tx: Transaction) -> Answer | Refusal:
     """Answer: page_id, version_id, path, workspace, project, changed, pre_checkpoint, checkpoint (ids; their commits follow)."""
     try:
         project, path, before = _target(tx, body)
+        check_file(tx, file_of(project, path))
         version = _version(tx, body, project, path, before)
         revived = knowledge_pages.buried_page(knowledge_pages.entry_at(tx, project.id, path, before))
     except CoreError as error:

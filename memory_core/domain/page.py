@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from memory_core import limits
+from memory_core.domain.drafts import is_draft
 from memory_core.errors import Forbidden, Invalid
 
 SUFFIX = ".md"
@@ -44,12 +45,16 @@ _RESERVED = (
     (re.compile(r"(?:.*/)?_meta\.md|log\.md|bootstrap\.md"), "it is one of memoryd's own files"),
     (re.compile(r"_pending/.*"), "what waits there for somebody's word is written by memoryd"),
     (
+        re.compile(r"_(?:rules|slots|prompts|lint|pending)\.md"),
+        "that name is a folder's; use a page in it, for example _rules/<name>.md",
+    ),
+    (
         re.compile(r"_slots/.*/.*"),
         "a folder in _slots is kept for the slots of one person; use _slots/<name>.md",
     ),
 )
-#: Folders whose pages are handed to agents unasked.
-_GIVEN_UNASKED = ("_rules/", "_slots/")
+#: Folders whose pages are handed to agents or models unasked.
+_GIVEN_UNASKED = ("_rules/", "_slots/", "_prompts/")
 _MAY_GUIDE = ("admin", "write")
 _MAY_WRITE_ANYWHERE = (*_MAY_GUIDE, "pool")
 #: Names that Windows keeps for devices, with any suffix; a wiki is also checked out there.
@@ -146,6 +151,10 @@ def check_not_reserved(path: PagePath) -> None:
     for pattern, reason in _RESERVED:
         if pattern.fullmatch(path.key):
             raise Invalid(f"no page can be written to {path.path}: {reason}")
+    if any(is_draft(part) for part in path.path.split("/")):
+        raise Invalid(
+            f"no page can be written to {path.path}: editors give such names to drafts and backups, which are passed over"
+        )
 
 
 def check_may_write(path: PagePath, token_scope: str) -> None:

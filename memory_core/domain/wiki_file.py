@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from memory_core import limits
+from memory_core.domain.drafts import is_draft
 from memory_core.domain.page import SUFFIX, check_not_reserved, page_path
 from memory_core.errors import Invalid
 
@@ -12,6 +14,13 @@ from memory_core.errors import Invalid
 _OWN = re.compile(
     r"(?:.*/)?_meta\.md|index\.md|bootstrap\.md|log(?:-\d{4}-\d{2})?\.md|_pending/.*", re.IGNORECASE
 )
+
+NOT_TEXT = "it is not UTF-8 text; save it as UTF-8, or move it away"
+_TOO_LARGE = "it is longer than {} KB; split it"
+TOO_LARGE = _TOO_LARGE.format(limits.OUTSIDE_PAGE_MAX_BYTES // limits.KIB)
+NAME_TELLS = "there is a secret in its name; rename it"
+#: Of a file that can be no page for what is in it.
+UNFIT = (NOT_TEXT, TOO_LARGE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +32,34 @@ class FileStat:
     inode: int
 
 
-def is_candidate(inside: str) -> bool:
-    """Whether a file, by its path inside its project, may be a page: markdown, not hidden, not memoryd's own.
+@dataclass(frozen=True, slots=True)
+class Obstacle:
+    """Why a page's file cannot be put where it belongs: a sentence about what is there, with what to do."""
 
-    Drafts of editors and of programs that carry files about are hidden or end in something else.
+    reason: str
+    #: A plain file that can be no page for what is in it; else something that is no file, there or on the way.
+    is_file: bool
+
+
+def text_of(content: bytes, max_bytes: int = limits.OUTSIDE_PAGE_MAX_BYTES) -> tuple[str | None, str | None]:
+    """The text of a file that can be a page, or why it cannot. Of a longer file more than `max_bytes` must be given."""
+    if len(content) > max_bytes:
+        return None, _TOO_LARGE.format(max_bytes // limits.KIB)
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return None, NOT_TEXT
+    return (None, NOT_TEXT) if "\x00" in text else (text, None)
+
+
+def is_candidate(inside: str) -> bool:
+    """Whether a file, by its path inside its project, may be a page: markdown, not hidden, no draft, not memoryd's own.
+
+    What programs that carry files about are still writing is hidden or ends in something else.
     """
     return (
         inside.casefold().endswith(SUFFIX)
-        and not any(part.startswith(".") for part in inside.split("/"))
+        and not any(part.startswith(".") or is_draft(part) for part in inside.split("/"))
         and _OWN.fullmatch(inside) is None
     )
 

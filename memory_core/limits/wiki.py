@@ -106,8 +106,12 @@ OUTSIDE_PAGE_MAX_BYTES = PAGE_BODY_MAX_BYTES + FRONT_MATTER_MAX_BYTES
 #: An unseen edit that is found under a page that an agent wrote is waited for so long, to tell the agent of it.
 EDIT_WAIT_SECONDS = 2.0
 EDIT_POLL_SECONDS = 0.02
+#: Names of files that are remembered to hold no secret.
+CLEAN_NAMES_MAX = 20_000
 #: Troubles with files that the status names.
 WIKI_TROUBLES_SHOWN = 50
+#: Those that a short status names.
+WIKI_TROUBLES_IN_SHORT = 10
 #: Projects whose directories are looked at.
 PROJECTS_LOOKED_AT_MAX = 100_000
 #: Directories that a project had before somebody renamed them.

@@ -24,8 +24,9 @@ BROKER_RETRY_SECONDS = 0.2
 STORAGE_RETRY_SECONDS = 1.0
 #: Of one duty, what one transaction may touch.
 DUTY_ROWS = 200
-#: When files that could not be put in place are tried again.
+#: When files that could not be put in place are tried again: at first, and after pauses that doubled.
 OUTBOX_RETRY_SECONDS = 10.0
+OUTBOX_RETRY_MAX_SECONDS = 60.0
 #: How often the bodies beside the stream are looked through, and on a disk that gets full also the broker's log.
 SWEEP_INCOMING_SECONDS = 3600.0
 SHORT_DISK_TIDY_SECONDS = 60.0

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import bindparam, delete, func, insert, select, update
+from sqlalchemy import BigInteger, bindparam, delete, func, insert, literal, select, update
 
 from memory_core import limits
 from memory_core.store.statement import Row, Statement, text_statement
@@ -163,6 +163,22 @@ _LIVE = Statement(
 )
 
 
+_NOTE_AGAIN = Statement(
+    insert(git_changes)
+    .prefix_with("OR REPLACE")
+    .from_select(
+        ["batch_seq", "project_id", "path", "version_id", "changed_at"],
+        select(
+            literal(_OPEN),
+            pages.c.project_id,
+            pages.c.path,
+            pages.c.version_id,
+            bindparam("now", type_=BigInteger),
+        ).where(pages.c.id == bindparam("page_id"), pages.c.tombstoned_at.is_(None)),
+    )
+)
+
+
 def _batch(row: Row) -> Batch:
     names = ("seq", "id", "kind", "message", "version_seq", "commit_id", "closed_at")
     return Batch(**{name: row[name] for name in names})
@@ -183,6 +199,11 @@ def open_changes(reading: Reading) -> OpenChanges | None:
 def note_all(tx: Transaction, project_id: bytes) -> None:
     """Every page of a project has its file elsewhere now."""
     tx.run(_ALL_OF_PROJECT, project_id=project_id, changed_at=tx.now)
+
+
+def note_again(tx: Transaction, page_id: bytes) -> None:
+    """A live page's file is to be committed as it is now; nothing comes of it where it is committed already."""
+    tx.run(_NOTE_AGAIN, page_id=page_id, now=tx.now)
 
 
 def newest_version(reading: Reading) -> int:

@@ -32,6 +32,8 @@ class Promise:
     expected: frozenset[str]
     version_id: bytes | None
     sha256: bytes | None
+    #: When the file was first promised to become something else, UTC microseconds.
+    created_at: int
 
 
 _PROMISES = select(file_outbox).order_by(file_outbox.c.seq)
@@ -77,6 +79,7 @@ def _promise(row: Row) -> Promise:
         expected=frozenset(json.loads(row["expected"])),
         version_id=row["version_id"],
         sha256=row["sha256"],
+        created_at=row["created_at"],
     )
 
 

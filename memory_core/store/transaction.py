@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import Any, Protocol
 
 from memory_core.domain.command import Envelope
+from memory_core.domain.wiki_file import Obstacle
 from memory_core.ids import IdSource
 from memory_core.store import driver
 from memory_core.store.database import translated
@@ -20,15 +21,20 @@ class Reading(Protocol):
     def rows(self, statement: Statement, **parameters: Any) -> list[Row]: ...
 
 
+#: What stands where a file of the wiki (relative to its root) belongs; None when nothing does.
+Look = Callable[[str], "Obstacle | None"]
+
+
 class Transaction:
     """One write transaction, shared by the commands of a batch; `begin`, commit and rollback are the engine's.
 
     `now` is the writer's clock at the command, UTC microseconds. `envelope` is the command being
     applied (None for work that the writer originates itself). What must happen after the commit, and
-    only then, is left in `rings` and `files`.
+    only then, is left in `rings` and `files`. `obstacle` looks at the disk.
     """
 
-    def __init__(self, connection: Any, ids: IdSource) -> None:
+    def __init__(self, connection: Any, ids: IdSource, obstacle: Look = lambda _file: None) -> None:
+        self.obstacle = obstacle
         self._connection = connection
         self._ids = ids
         self.now = 0

@@ -154,6 +154,8 @@ class Comparison:
                 continue
             if file in books.promised:
                 found.unwritten += 1
+                if (why := self._tree.occupied(file)) is not None:
+                    found.troubles[file] = why
                 continue
             found.missing.append(page)
             since, looks = before.get(page.id, (now, 0))

@@ -46,11 +46,30 @@ class Away(Blocked):
     code = "away"
 
 
+class Occupied(Blocked):
+    """What is there, or on the way there, is no plain file and no folder."""
+
+
+#: What a name can stand for beside a plain file.
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISLNK, "a symbolic link"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+)
+
+
+def occupied_by(mode: int) -> Occupied:
+    """The error for a page's file whose name stands for something else; `mode` is that of `lstat`."""
+    kind = next((name for matches, name in _KINDS if matches(mode)), "a device")
+    return Occupied(f"it is {kind}, not a file; move it away, or give the page another path")
+
+
 @contextmanager
 def directory(root: Path, parts: list[str], *, create: bool) -> Generator[int]:
     """A descriptor of the directory `parts` below `root`.
 
-    Missing directories are made (0700) and synced when `create`, else `FileNotFoundError`. Raises `Blocked`
+    Missing directories are made (0700) and synced when `create`, else `FileNotFoundError`. Raises `Occupied`
     where a symbolic link or a file stands in the way, and `Away` where `root` itself is missing.
     """
     try:
@@ -77,7 +96,9 @@ def _enter(parent: int, name: str, create: bool) -> int:
             raise
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENOTDIR):
-            raise Blocked(f"{name!a} is a symbolic link or a file where a folder belongs") from error
+            raise Occupied(
+                f"{name!a} is a symbolic link or a file where a folder belongs; move it away, or give the page another path"
+            ) from error
         raise
     with suppress(FileExistsError):
         os.mkdir(name, 0o700, dir_fd=parent)
@@ -86,24 +107,34 @@ def _enter(parent: int, name: str, create: bool) -> int:
 
 
 def read_plain(name: str, dir_fd: int, max_bytes: int | None = None) -> tuple[bytes, bytes] | None:
-    """The SHA-256 of a whole file and its (first `max_bytes`) bytes; None if there is none, `Blocked` if it is no plain file."""
+    """The SHA-256 of a whole file and its (first `max_bytes`) bytes; None if there is none, `Occupied` if it is no plain file."""
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
     except FileNotFoundError:
         return None
     except OSError as error:
         if error.errno in (errno.ELOOP, errno.ENXIO):
-            raise Blocked(f"{name!a} is a symbolic link or a device, not a page") from error
+            raise occupied_by(_mode_of(name, dir_fd)) from error
         raise
+    mode = os.fstat(descriptor).st_mode
+    if not stat.S_ISREG(mode):
+        # Before a file object is made of it: of a folder none can be made, and the descriptor would stay open.
+        os.close(descriptor)
+        raise occupied_by(mode)
     with open(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise Blocked(f"{name!a} is not a plain file")
         digest, kept = hashlib.sha256(), bytearray()
         while chunk := file.read(limits.MIB):
             digest.update(chunk)
             room = len(chunk) if max_bytes is None else max_bytes - len(kept)
             kept += chunk[: max(room, 0)]
     return digest.digest(), bytes(kept)
+
+
+def _mode_of(name: str, dir_fd: int) -> int:
+    try:
+        return os.stat(name, dir_fd=dir_fd, follow_symlinks=False).st_mode
+    except FileNotFoundError:
+        return 0
 
 
 def is_open_for_writing(name: str, dir_fd: int) -> bool:

@@ -26,6 +26,7 @@ from memory_core.store.pages import version_row
 from memory_core.wiki.exchange import Blocked, directory, read_plain
 from memory_core.wiki.git_repository import FileChange, message_of
 from memory_core.wiki.layout import META, file_of, parts_of, project_directory
+from memory_core.wiki.walk import WikiTree
 
 
 class BatchFiles:
@@ -41,6 +42,7 @@ class BatchFiles:
     ) -> None:
         self._database = database
         self._root = root
+        self._tree = WikiTree(root)
         self._held_back = held_back
         self._tracked = tracked
 
@@ -95,7 +97,9 @@ class BatchFiles:
             return
         with self._database.snapshot() as reading:
             version = version_row(reading, change.version_id)
-        if version is None:
+        if version is None or self._tree.occupied(file):
+            # A path that is no file in the work tree would be in the way of people's own commits. The change is noted again
+            # when its file is in place.
             return
         content = self._content(file, version["content"], version["sha256"])
         if content is not None:

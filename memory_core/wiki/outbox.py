@@ -6,6 +6,9 @@ before. If that is a state that the writer itself made, it is deleted. If not, s
 bytes are handed back and `.x-n` stays until they are committed as a version of their own; their row then
 promises exactly these bytes, and the next pass exchanges them back.
 
+Bytes that can be no page (not UTF-8, too long) are nobody's edit to take in: their file is left alone, or put back where the exchange
+took it out, and the order waits until the file is gone or can be a page.
+
 What was taken out while a program has it open for writing stays too, as `.x-n` or `.x-n-held`, and its row with it, until
 the program closes it or writes: a deleted file would take along what the program is about to save.
 """
@@ -23,11 +26,13 @@ from pathlib import Path
 
 from memory_core import limits
 from memory_core.domain.project import Project
+from memory_core.domain.wiki_file import FileStat, text_of
 from memory_core.errors import Invalid
 from memory_core.wiki.exchange import (
     Away,
     Blocked,
     Hook,
+    Occupied,
     directory,
     is_open_for_writing,
     put_new,
@@ -36,7 +41,8 @@ from memory_core.wiki.exchange import (
     write_synced,
 )
 from memory_core.wiki.folders import Home, check_home, make_home
-from memory_core.wiki.layout import TEMPORARY, parts_of
+from memory_core.wiki.layout import META, TEMPORARY, parts_of
+from memory_core.wiki.walk import stat_of
 
 logger = logging.getLogger(__name__)
 
@@ -64,6 +70,8 @@ class Order:
     is_new: bool = True
     #: Nor of any project.
     is_empty_wiki: bool = True
+    #: Of what somebody else put there, what can be taken in.
+    max_bytes: int = limits.OUTSIDE_PAGE_MAX_BYTES
 
 
 class Result(StrEnum):
@@ -73,7 +81,7 @@ class Result(StrEnum):
     FOUND = "found"
     #: The file is as promised; what was there before is open in a program that may still write into it.
     HELD = "held"
-    #: A symbolic link, a directory or the system stood in the way; to be tried again later.
+    #: Something that is no file or can be no page, or the system, stood in the way; to be tried again later.
     BLOCKED = "blocked"
 
 
@@ -88,12 +96,18 @@ class Outcome:
     reason: str = ""
 
 
+class Unfit(Blocked):
+    """There are bytes that can be no page; they were left as they are."""
+
+
 class Installer:
     """The file side of the outbox: knows the wiki root, no database."""
 
     def __init__(self, root: Path, *, hook: Hook = lambda _step: None) -> None:
         self._root = root
         self._hook = hook
+        #: Files that could be no page as they looked: they are not read again as long as they look like that.
+        self._unfit: dict[str, tuple[Order, FileStat, str]] = {}
 
     def install(self, orders: Iterable[Order]) -> list[Outcome]:
         """Carry out each order; one that cannot be carried out is `BLOCKED` and holds no other one up."""
@@ -114,7 +128,7 @@ class Installer:
             if order.project is not None:
                 self._prepare(order.project, order)
             with directory(self._root, parts[:-1], create=order.sha256 is not None) as folder:
-                return _Step(order, parts[-1], folder, self._hook).run()
+                return self._step(order, parts[-1], folder)
         except FileNotFoundError:
             # Only a deletion does not make its folder.
             return Outcome(order=order, result=Result.INSTALLED)
@@ -122,17 +136,33 @@ class Installer:
             away[str(error)] = away.get(str(error), 0) + 1
             return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
         except (Blocked, Invalid, OSError) as error:
-            logger.error(
-                "a page's file could not be put in place; it is tried again later",
-                extra={"action": "wiki_install_blocked", "file": order.file, "reason": str(error)},
-            )
+            if isinstance(error, Occupied) and order.sha256 is None:
+                # The file is to go away, and where it was there is none.
+                return Outcome(order=order, result=Result.INSTALLED)
             return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
 
     def _prepare(self, project: Project, order: Order) -> None:
         """See to it that the order's folder is the project's; a deletion makes none."""
-        home = check_home(self._root, project, is_new=order.is_new, is_empty_wiki=order.is_empty_wiki)
-        if order.sha256 is not None and home is not Home.OWN:
-            make_home(self._root, project)
+        try:
+            home = check_home(self._root, project, is_new=order.is_new, is_empty_wiki=order.is_empty_wiki)
+            if order.sha256 is not None and home is not Home.OWN:
+                make_home(self._root, project)
+        except Occupied as error:
+            raise Blocked(f"the folder of its project, or {META} in it: {error}") from error
+
+    def _step(self, order: Order, name: str, folder: int) -> Outcome:
+        known = self._unfit.pop(order.file, None)
+        if known is not None and known[:2] == (order, _stat(name, folder)):
+            self._unfit[order.file] = known
+            raise Blocked(known[2])
+        try:
+            return _Step(order, name, folder, self._hook).run()
+        except Unfit as error:
+            if (stat := _stat(name, folder)) is not None:
+                self._unfit[order.file] = (order, stat, str(error))
+            raise
+        except Occupied as error:
+            raise Blocked(str(error)) from error
 
     def leftovers(self) -> list[str]:
         """Temporary files below the root, relative to it; symbolic links are not followed."""
@@ -179,19 +209,26 @@ class _Step:
         staged: str | None = None
         is_staged_open = False
         for leftover in (self._held, self._taken, self._spare):
-            is_open, state = self._look(leftover)
+            is_open, state = self._look_at(leftover)
             if state is None:
                 continue
             if not self._is_ours(state[0]):
-                return self._found(state)
+                return self._found_in(leftover, state)
             if state[0] == self._order.sha256 and staged is None:
                 staged, is_staged_open = leftover, is_open
             else:
                 self._drop(leftover, is_open)
         if staged is None:
             self._make_room()
-        current = read_plain(self._name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        try:
+            current = read_plain(self._name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        except Occupied:
+            if self._order.sha256 is not None:
+                raise
+            return self._done(None)  # the file is to go away, and under its name there is none
         if current is not None and not self._is_ours(current[0]):
+            if problem := self._problem_of(current):
+                raise Unfit(problem)
             return self._found(current)
         if self._order.sha256 is None:
             return self._remove(current is not None)
@@ -230,14 +267,9 @@ class _Step:
 
     def _look_at_taken(self, taken: str, promised: bytes | None) -> Outcome:
         self._hook("look")
-        try:
-            is_open, state = self._look(taken)
-        except Blocked:
-            # Somebody put a link or a folder there at that very moment: it goes back as it was.
-            swap(taken, self._name, self._folder, self._spare)
-            raise
+        is_open, state = self._look_at(taken)
         if state is not None and state[0] != promised and not self._is_ours(state[0]):
-            return self._found(state)
+            return self._found_in(taken, state)
         self._drop(taken, is_open)
         return self._done(promised)
 
@@ -247,17 +279,22 @@ class _Step:
             with suppress(FileNotFoundError):
                 os.rename(self._name, self._taken, src_dir_fd=self._folder, dst_dir_fd=self._folder)
             self._sync()
-            is_open, state = self._look(self._taken)
+            is_open, state = self._look_at(self._taken)
             if state is not None and not self._is_ours(state[0]):
-                return self._found(state)
+                return self._found_in(self._taken, state)
             self._drop(self._taken, is_open)
         return self._done(None)
 
-    def _look(self, name: str) -> tuple[bool, tuple[bytes, bytes] | None]:
+    def _look_at(self, taken: str) -> tuple[bool, tuple[bytes, bytes] | None]:
         """Whether a file that was taken out is open for writing, and then what it holds: in the other order a save in
         between would be missed."""
-        is_open = is_open_for_writing(name, self._folder)
-        return is_open, read_plain(name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        is_open = is_open_for_writing(taken, self._folder)
+        try:
+            return is_open, read_plain(taken, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+        except Occupied:
+            # Somebody put a link or a folder there at the very moment of the exchange: it goes back as it was.
+            self._give_back(taken)
+            raise
 
     def _drop(self, name: str, is_open: bool) -> None:
         if is_open:
@@ -287,6 +324,31 @@ class _Step:
         with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self._folder)
 
+    def _problem_of(self, state: tuple[bytes, bytes]) -> str | None:
+        return text_of(state[1], self._order.max_bytes)[1]
+
+    def _found_in(self, taken: str, state: tuple[bytes, bytes]) -> Outcome:
+        """What was found in the file `taken`; where it can be no page it gets its name back, and `Unfit` is raised."""
+        if problem := self._problem_of(state):
+            self._give_back(taken)
+            raise Unfit(problem)
+        return self._found(state)
+
+    def _give_back(self, taken: str) -> None:
+        """Undo that `taken` was taken out. What has the name by now is looked at by the next pass, unless it can be no page
+        either: then both stay where they are. Raises `Blocked` where something that is no file has the name."""
+        self._hook("give back")
+        if not put_new(taken, self._name, self._folder):
+            current = read_plain(self._name, self._folder, limits.EXTERNAL_FILE_MAX_BYTES)
+            if current is not None and not self._is_ours(current[0]) and (why := self._problem_of(current)):
+                raise Unfit(f"{why}; an earlier state of it lies beside it as {taken}")
+            with suppress(FileNotFoundError):
+                swap(taken, self._name, self._folder, self._spare)
+            self._sync()
+            return
+        self._sync()
+        self._unlink(taken)
+
     def _found(self, state: tuple[bytes, bytes]) -> Outcome:
         return Outcome(order=self._order, result=Result.FOUND, sha256=state[0], found=state[1])
 
@@ -294,3 +356,10 @@ class _Step:
         self._hook("done")
         result = Result.HELD if self._open else Result.INSTALLED
         return Outcome(order=self._order, result=result, sha256=sha256)
+
+
+def _stat(name: str, folder: int) -> FileStat | None:
+    try:
+        return stat_of(os.stat(name, dir_fd=folder, follow_symlinks=False))
+    except FileNotFoundError:
+        return None

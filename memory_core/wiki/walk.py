@@ -11,9 +11,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from memory_core.domain.wiki_file import FileStat, is_candidate
+from memory_core import limits
+from memory_core.domain.wiki_file import TOO_LARGE, FileStat, Obstacle, is_candidate, text_of
 from memory_core.errors import Invalid
-from memory_core.wiki.exchange import Blocked, directory
+from memory_core.wiki.exchange import Blocked, Occupied, directory, occupied_by
 from memory_core.wiki.layout import parts_of
 
 
@@ -126,6 +127,34 @@ class WikiTree:
             return None
         return stat_of(state) if stat.S_ISREG(state.st_mode) else None
 
+    def occupied(self, file: str) -> str | None:
+        """What stands, in place of a plain file or on the way to it, where a page's file belongs; None when nothing does.
+
+        None too where nothing can be known, because the disk is away or does not let us look.
+        """
+        try:
+            parts = parts_of(file)
+            with directory(self._root, parts[:-1], create=False) as folder:
+                mode = os.stat(parts[-1], dir_fd=folder, follow_symlinks=False).st_mode
+        except Occupied as error:
+            return str(error)
+        except (OSError, Blocked, Invalid):
+            return None
+        return None if stat.S_ISREG(mode) else str(occupied_by(mode))
+
+    def obstacle(self, file: str) -> Obstacle | None:
+        """Why a page's file cannot be put there: something that is no file, or a file that can be no page."""
+        if (reason := self.occupied(file)) is not None:
+            return Obstacle(reason, is_file=False)
+        stat = self.look(file)
+        if stat is None:
+            return None
+        if stat.size > limits.OUTSIDE_PAGE_MAX_BYTES:
+            return Obstacle(TOO_LARGE, is_file=True)
+        read = self.read(file, limits.OUTSIDE_PAGE_MAX_BYTES)
+        problem = text_of(read.content)[1] if read else None
+        return Obstacle(problem, is_file=True) if problem else None
+
     def read(self, file: str, max_bytes: int) -> ReadFile | None:
         """A file's bytes; None when it is not there, cannot be read, or changed while it was read."""
         parts = parts_of(file)
@@ -135,12 +164,13 @@ class WikiTree:
                 descriptor = os.open(parts[-1], flags, dir_fd=folder)
         except (OSError, Blocked):
             return None
+        before = os.fstat(descriptor)
+        if not stat.S_ISREG(before.st_mode):
+            os.close(descriptor)
+            return None
         self.reads += 1
         self._opened(file)
         with open(descriptor, "rb") as opened:
-            before = os.fstat(descriptor)
-            if not stat.S_ISREG(before.st_mode):
-                return None
             try:
                 content = opened.read(max_bytes + 1)
                 digest = hashlib.sha256(content)

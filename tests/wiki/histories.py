@@ -55,8 +55,8 @@ def files_at(root: Path, commit: str = "HEAD") -> dict[str, bytes]:
 def new_repository(directory: Path) -> Repository:
     """A repository without commits below `directory/wiki`."""
     root, temporary = directory / "wiki", directory / "tmp"
-    root.mkdir(parents=True)
-    temporary.mkdir()
+    root.mkdir(parents=True, exist_ok=True)
+    temporary.mkdir(exist_ok=True)
     made = Repository(Git(root, temporary), SystemClock())
     made.create()
     return made

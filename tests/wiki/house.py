@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,7 @@ from workers.writer.engine import Stopping
 from workers.writer.folders import FolderLooks
 from workers.writer.outside import Outside
 from workers.writer.report import BatchReport
+from workers.writer.wiki import WikiFiles
 from workers.writer.wiki_status import StatusFile
 
 
@@ -31,6 +33,9 @@ class BooksEngine:
     def __init__(self, books: Books) -> None:
         self._books = books
         self.fails: list[Exception] = []
+
+    def read(self, question: Any) -> Any:
+        return self._books.transact(question)
 
     def originate(self, work: Any, report: BatchReport | None = None) -> Any:
         def run(tx: Any) -> Any:
@@ -69,9 +74,14 @@ class House:
             tree.look,
             clock=self.books.clock,
             folders=FolderLooks(self.root, finder, self.books.clock),
-            status=StatusFile(directory / "wiki.status.json", self.books.clock),
+            status=StatusFile(directory / "wiki.status.json", self.books.clock, obstacles=self._obstacles),
         )
         self.entered: Counter[str] = Counter()
+        #: The writer's turn at the files, with its memory of what is in the way.
+        self.files = WikiFiles(self.engine, self.installer, self._redacted, self.books.clock)
+
+    def _obstacles(self) -> Mapping[str, str]:
+        return self.files.obstacles()
 
     def _redacted(self, text: str) -> str:
         return self.redact(text)

@@ -105,3 +105,25 @@ def test_a_database_that_is_lost_comes_back_from_the_wiki(writer, settings, star
     assert latest(anew) == before
     assert settings.install_file.read_text() == install
     assert anew.stop() == 0
+
+
+def test_what_stands_in_the_way_is_named_and_the_page_comes_when_it_is_gone(writer, settings):
+    taken = file_of(settings, "notes/taken.md")
+    taken.mkdir(parents=True)
+    own = file_of(settings, "_meta.md")
+    own.mkdir()
+    for path in ("notes/taken.md", "notes/a.md"):
+        page = WritePage(workspace="default", project="alpha", path=path, body="one\n")
+        writer.append(command_envelope(page, token_scope="write", id=IdSource(SystemClock()).new()))
+    writer.drained()
+
+    assert list(latest(writer)) == ["notes/a.md"]  # the other one was refused
+    wait_until(lambda: status(settings).get("troubles"), 20)
+    assert [row["file"] for row in status(settings)["troubles"]] == ["default/alpha/notes/a.md"]
+    assert "_meta.md" in status(settings)["troubles"][0]["trouble"]
+    assert not file_of(settings, "notes/a.md").exists()
+
+    own.rmdir()
+    wait_until(lambda: file_of(settings, "notes/a.md").exists(), 30)
+    wait_until(lambda: not status(settings)["troubles"], 30)
+    assert writer.rows("SELECT 1 AS x FROM file_outbox") == []

@@ -20,7 +20,7 @@ from memory_core.ids import IdSource
 from memory_core.store import letters
 from memory_core.store.install import epoch_of
 from memory_core.store.letters import Letter
-from memory_core.store.transaction import Transaction
+from memory_core.store.transaction import Look, Transaction
 from memory_core.store.writing import WriterConnection
 from workers.writer.applying import apply_one, describe, settled
 from workers.writer.mark import MarkFile, Tries, key_of
@@ -36,7 +36,7 @@ class Stopping(Exception):
 
 
 class Engine:
-    """Used by one thread at a time. `pause(seconds)` waits between tries and may raise `Stopping`."""
+    """Used by one thread at a time. `pause(seconds)` waits between tries and may raise `Stopping`; `obstacle` is for the commands."""
 
     def __init__(
         self,
@@ -47,11 +47,13 @@ class Engine:
         clock: Clock,
         mark: MarkFile,
         pause: Callable[[float], None] | None = None,
+        obstacle: Look = lambda _file: None,
     ) -> None:
         self.connection = connection
         self._epoch = epoch
         self._ids = ids
         self._clock = clock
+        self._obstacle = obstacle
         self.mark = mark
         self._pause = pause or clock.sleep
         #: What went wrong the last time with the command that is tried alone.
@@ -149,7 +151,7 @@ class Engine:
         return outcomes
 
     def _transact(self, work: Callable[[Transaction], T], report: BatchReport) -> T:
-        tx = Transaction(self.connection.raw, self._ids)
+        tx = Transaction(self.connection.raw, self._ids, self._obstacle)
         self.connection.begin()
         try:
             if epoch_of(tx) != self._epoch:

@@ -88,6 +88,7 @@ def assemble(
         clock=clock,
         mark=mark,
         pause=pause_of(heart, stopping),
+        obstacle=(tree := WikiTree(settings.wiki)).obstacle,
     )
     sender, disk = make_app(settings, install), DiskGauge(settings, clock)
     client, keys = writer_client(broker_url(settings)), Keys(install)
@@ -104,7 +105,7 @@ def assemble(
     history = _history(settings, clock, ids, disk, epoch=epoch, is_unclean=is_unclean)
     lost_before = engine.read(newest_version) if is_unclean else NOTHING_LOST
     redact = _late_redactor(settings)
-    tree, watcher = WikiTree(settings.wiki), Watcher(settings.wiki, clock)
+    watcher = Watcher(settings.wiki, clock)
     finder = Finder(
         tree,
         Database(settings.database),
@@ -112,15 +113,17 @@ def assemble(
         redact,
         PastFiles(Git(settings.wiki, settings.tmp_dir)),
     )
+    files = WikiFiles(engine, Installer(settings.wiki), redact, clock, lost_before=lost_before)
     outside = Outside(
         engine,
         finder,
         tree.look,
         clock=clock,
         folders=FolderLooks(settings.wiki, finder, clock),
-        status=StatusFile(status_file(settings.run_dir), clock, watcher.state),
+        status=StatusFile(status_file(settings.run_dir), clock, watcher.state, files.obstacles),
         lost_before=lost_before,
     )
+    files.changed = outside.touched
     loop = WriterLoop(
         engine=engine,
         queue=queue,
@@ -135,13 +138,7 @@ def assemble(
                 *models.duties(models.ConfiguredBudget(settings, job_kind.kinds.names())),
             ),
         ),
-        files=WikiFiles(
-            engine,
-            Installer(settings.wiki),
-            redact,
-            clock,
-            lost_before=lost_before,
-        ),
+        files=files,
         metrics=Metrics(settings.run_dir / "writer.metrics.json", clock, epoch=epoch),
         clock=clock,
         beat=heart.beat,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -45,14 +45,20 @@ class Seen:
 
 
 class StatusFile:
-    """Written after each look. `watching` says whether changes are told at once."""
+    """Written after each look. `watching` says whether changes are told at once, `obstacles` which files cannot be put in
+    place, and why."""
 
     def __init__(
-        self, path: Path, clock: Clock, watching: Callable[[], dict[str, Any]] = lambda: {"state": "polling"}
+        self,
+        path: Path,
+        clock: Clock,
+        watching: Callable[[], dict[str, Any]] = lambda: {"state": "polling"},
+        obstacles: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._path = path
         self._clock = clock
         self._watching = watching
+        self._obstacles = obstacles
 
     def content(self, seen: Seen) -> dict[str, Any]:
         states = list(seen.projects.values())
@@ -67,10 +73,9 @@ class StatusFile:
             for state in states
             if state.held
         ]
+        named = {file: trouble for state in states for file, trouble in sorted(state.troubles.items())}
         troubles = [
-            {"file": file, "trouble": trouble}
-            for state in states
-            for file, trouble in sorted(state.troubles.items())
+            {"file": file, "trouble": trouble} for file, trouble in (named | dict(self._obstacles())).items()
         ]
         return {
             "status": "held" if held or seen.away else "ok",
