@@ -73,18 +73,18 @@ def blueprint(parts: Parts) -> Blueprint:
     def _restore() -> Response:
         given = _texts("workspace", "project", "path", "from", "base_version")
         project, path, state = _state(given)
-        return submitted(
-            _context(parts).submit(
-                RestorePage(
-                    workspace=project.workspace,
-                    project=project.name,
-                    path=path.path,
-                    content=state.content,
-                    origin=state.origin,
-                    base_version=given.get("base_version"),
-                )
+        context = _context(parts)
+        answer = context.submit(
+            RestorePage(
+                workspace=project.workspace,
+                project=project.name,
+                path=path.path,
+                content=state.content,
+                origin=state.origin,
+                base_version=given.get("base_version"),
             )
         )
+        return submitted(context.told_of_edit(answer))
 
     def _state(given: Mapping[str, str]) -> tuple[Project, PagePath, OldState]:
         path, source = page_path(given.get("path", "")), given.get("from", "").strip()

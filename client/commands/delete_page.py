@@ -34,6 +34,10 @@ def _sentence(result: dict[str, Any], path: str) -> str:
     if result.get("status") == "pending":
         return f"Accepted, not yet committed: command {result['command_id']}"
     named = visible(result.get("path", path))
+    if result.get("status") == "superseded":
+        return f"Not deleted: {visible(result['note'])}"
+    if result.get("status") == "file_waits":
+        return f"Deleted {named}. {visible(result['note'])}"
     return (
         f"Deleted {named}" if result.get("existed", True) else f"There is no page {named}; nothing to delete"
     )

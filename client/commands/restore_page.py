@@ -58,4 +58,5 @@ def _sentence(result: dict[str, Any], old: dict[str, Any]) -> str:
         return f"Accepted, not yet applied: command {result['command_id']}"
     if not result["changed"]:
         return f"{visible(result['path'])} says exactly that already"
-    return f"Restored {visible(result['path'])} from {old['origin']}; before: checkpoint {result['pre_checkpoint']}"
+    done = f"Restored {visible(result['path'])} from {old['origin']}; before: checkpoint {result['pre_checkpoint']}"
+    return f"{done}. {visible(result['note'])}" if result.get("note") else done

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, table
+from client.output import emit, json_option, scope_options, table, visible
 from client.server import Server
 from client.settings import load
 
@@ -27,6 +27,8 @@ def flattened(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         name = f"{prefix}{key}"
         if isinstance(item, dict):
             rows += flattened(item, f"{name}.")
+        elif name.endswith("wiki.troubles"):
+            rows += [(name, f"{visible(one['file'])}: {visible(one['trouble'])}") for one in item]
         else:
             rows.append((name, _worded(item)))
     return rows

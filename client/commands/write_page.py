@@ -59,4 +59,6 @@ def _sentence(result: dict[str, str]) -> str:
     where = f"{result['workspace']}/{result['project']}:{visible(result['path'])}"
     if result.get("status") == "superseded":
         return f"Wrote {where}, below an edit by hand. {visible(result['note'])}"
+    if result.get("index_status") == "file_waits":
+        return f"Wrote {where}. {visible(result['note'])}"
     return f"Wrote {where}"

@@ -1,4 +1,4 @@
-"""An edit by hand that nobody had seen when an agent wrote the same page: the edit is the newest version, and the agent is told.
+"""An edit by hand that nobody had seen when an agent wrote or deleted the same page: the edit is the newest version, and the agent is told.
 
 A write is answered when it is committed; its file comes a moment later, and only then is an unseen edit taken in. So
 the file is looked at here: where it holds bytes that memoryd did not make, the taking in is waited for.
@@ -20,7 +20,7 @@ from memory_core.errors import CoreError
 from memory_core.ids import id_bytes, id_text
 from memory_core.store import pages, projects, wiki_files
 from memory_core.store.database import Database
-from memory_core.store.outbox import ABSENT, promise_for, state_of
+from memory_core.store.outbox import ABSENT, Promise, promise_for, state_of
 from memory_core.store.transaction import Reading
 from memory_core.wiki.exchange import Away
 from memory_core.wiki.folders import check_home
@@ -30,7 +30,7 @@ from memory_core.wiki.walk import WikiTree
 logger = logging.getLogger(__name__)
 
 SUPERSEDED = "superseded"
-#: The page is written and can be found; its file comes when its folder is back.
+#: The page is written and can be found; its file comes when its folder is back, or what stands in its place is gone.
 FILE_WAITS = "file_waits"
 
 
@@ -43,12 +43,15 @@ class _File(Enum):
     EXCHANGED = auto()
     #: Bytes that memoryd did not make.
     EDITED = auto()
+    #: Something that is no file, or can be no page, came into its place since the write was taken.
+    BLOCKED = auto()
 
 
 _PATIENCE_SECONDS = {
     _File.SETTLED: 0.0,
     _File.EXCHANGED: 5 * limits.EDIT_POLL_SECONDS,
     _File.EDITED: limits.EDIT_WAIT_SECONDS,
+    _File.BLOCKED: 0.0,
 }
 
 
@@ -62,8 +65,10 @@ class UnseenEdits:
         self._clock = clock
 
     def told(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer of a page write, with what to do where somebody's edit of its file beat it. Never raises."""
-        if answer.get("version_id") is None or not answer.get("changed"):
+        """The answer of a page write or deletion, with what to do where somebody's edit of its file beat it. Never raises."""
+        is_write = answer.get("version_id") is not None and answer.get("changed")
+        is_deletion = answer.get("page_id") is not None and answer.get("deleted")
+        if not is_write and not is_deletion:
             return answer
         try:
             return self._looked(self._waiting(answer))
@@ -88,41 +93,59 @@ class UnseenEdits:
         try:
             check_home(self._root, project, is_new=is_new, is_empty_wiki=is_empty_wiki)
         except Away as error:
-            note = f"The page is written and can be found; its file waits, because {error}."
-            return {**answer, "index_status": FILE_WAITS, "note": note}
+            done = "deleted" if answer.get("deleted") else "written and can be found"
+            return _file_waits(answer, f"The page is {done}; its file waits, because {error}.")
         return answer
 
     def _looked(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        written = id_bytes(answer["version_id"])
+        written = id_bytes(answer["version_id"]) if answer.get("version_id") else None
         waited = 0.0
         while True:
             with self._database.snapshot() as reading:
                 newest = _newest(reading, answer)
-                file = self._file(reading, answer) if newest == written else _File.SETTLED
+                promise = self._promise(reading, answer) if newest == written else None
+            file = self._file(promise) if promise else _File.SETTLED
             if waited >= _PATIENCE_SECONDS[file]:
                 break
             self._clock.sleep(limits.EDIT_POLL_SECONDS)
             waited += limits.EDIT_POLL_SECONDS
+        if file is _File.BLOCKED and promise is not None:
+            return self._blocked(answer, promise)
         if file is _File.EDITED:
             note = f"{_said(answer)}; the edit is being taken in, so wait a moment first."
-            return {**answer, "status": SUPERSEDED, "note": note}
+            return {**answer, **_undone(answer), "status": SUPERSEDED, "note": note}
         if newest is None or newest == written:
             return answer
         told = {"newest_version_id": id_text(newest), "note": f"{_said(answer)}."}
-        return {**answer, "status": SUPERSEDED, **told}
+        return {**answer, **_undone(answer), "status": SUPERSEDED, **told}
 
-    def _file(self, reading: Reading, answer: Mapping[str, Any]) -> _File:
+    def _promise(self, reading: Reading, answer: Mapping[str, Any]) -> Promise | None:
         row = projects.named(reading, answer["workspace"], answer["project"])
         if row is None:
-            return _File.SETTLED
-        promise = promise_for(reading, file_of(Project.from_row(row), page_path(answer["path"])))
-        if promise is None:
-            return _File.SETTLED
+            return None
+        return promise_for(reading, file_of(Project.from_row(row), page_path(answer["path"])))
+
+    def _file(self, promise: Promise) -> _File:
+        if promise.sha256 is not None and self._tree.occupied(promise.file) is not None:
+            return _File.BLOCKED
         read = self._tree.read(promise.file, 0)
         found = state_of(read.sha256 if read else None)
         if found == state_of(promise.sha256):
             return _File.EXCHANGED
-        return _File.SETTLED if found in {*promise.expected, ABSENT} else _File.EDITED
+        if found in {*promise.expected, ABSENT}:
+            return _File.SETTLED
+        return _File.EDITED if self._tree.obstacle(promise.file) is None else _File.BLOCKED
+
+    def _blocked(self, answer: Mapping[str, Any], promise: Promise) -> Mapping[str, Any]:
+        obstacle = self._tree.obstacle(promise.file)
+        if obstacle is None:
+            return answer
+        done = "deleted" if promise.sha256 is None else f"written as version {answer['version_id']}"
+        note = (
+            f"{answer['path']} is {done}, but not its file {promise.file}: {obstacle.reason}. What is there is left alone, and the"
+            " file follows by itself when that is done."
+        )
+        return _file_waits(answer, note)
 
 
 def _newest(reading: Reading, answer: Mapping[str, Any]) -> bytes | None:
@@ -132,13 +155,24 @@ def _newest(reading: Reading, answer: Mapping[str, Any]) -> bytes | None:
         return None
     version = pages.version_row(reading, page.version_id)
     is_known = version is not None and (
-        id_text(page.version_id) == answer["version_id"] or version["cause"] == "external"
+        id_text(page.version_id) == answer.get("version_id") or version["cause"] == "external"
     )
     return page.version_id if is_known else None
 
 
+def _file_waits(answer: Mapping[str, Any], note: str) -> Mapping[str, Any]:
+    return {**answer, "status" if answer.get("deleted") else "index_status": FILE_WAITS, "note": note}
+
+
+def _undone(answer: Mapping[str, Any]) -> dict[str, Any]:
+    return {"deleted": False} if answer.get("deleted") else {}
+
+
 def _said(answer: Mapping[str, Any]) -> str:
+    edited = f"{answer['path']} was edited by hand and the edit had not been seen yet. The edit counts"
+    if answer.get("deleted"):
+        return f"{edited}, and the page is there. Read it, and delete it again if it is still to go"
     return (
-        f"{answer['path']} was edited by hand and the edit had not been seen yet. The edit counts; what you wrote is kept below"
-        f" it as version {answer['version_id']}. Read the page, and write it again with both if something of yours is missing"
+        f"{edited}; what you wrote is kept below it as version {answer['version_id']}."
+        " Read the page, and write it again with both if something of yours is missing"
     )

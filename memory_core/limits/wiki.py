@@ -110,8 +110,6 @@ EDIT_POLL_SECONDS = 0.02
 CLEAN_NAMES_MAX = 20_000
 #: Troubles with files that the status names.
 WIKI_TROUBLES_SHOWN = 50
-#: Those that a short status names.
-WIKI_TROUBLES_IN_SHORT = 10
 #: Projects whose directories are looked at.
 PROJECTS_LOOKED_AT_MAX = 100_000
 #: Directories that a project had before somebody renamed them.

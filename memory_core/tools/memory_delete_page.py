@@ -26,22 +26,29 @@ class Arguments:
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
+    page_id: str | None = None
     path: str | None = None
+    workspace: str | None = None
+    project: str | None = None
+    #: False where somebody's edit of the file, not seen before, kept the page.
     deleted: bool | None = None
     #: Whether there was such a page.
     existed: bool | None = None
     #: Checkpoints before and after: the first brings the page back (`memoryd restore-page`). Their commits follow within seconds.
     pre_checkpoint: str | None = None
     checkpoint: str | None = None
-    #: `pending`: taken, not yet applied; ask for the command.
+    #: `pending`: taken, not yet applied; ask for the command. `superseded`: an edit kept the page. `file_waits`: deleted, but its file
+    #: cannot be taken away yet. `note` says what to do.
     status: str | None = None
+    newest_version_id: str | None = None
+    note: str | None = None
     command_id: str | None = None
 
 
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
     with context.database.snapshot() as reading:
         project = project_for(reading, asker(context), arguments.workspace, arguments.project)
-    return context.submit(
+    answer = context.submit(
         DeletePage(
             workspace=project.workspace,
             project=project.name,
@@ -49,6 +56,7 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             base_version=arguments.base_version,
         )
     )
+    return context.told_of_edit(answer)
 
 
 tools.add("memory_delete_page")(

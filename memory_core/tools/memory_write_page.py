@@ -56,7 +56,7 @@ class Answer:
     project: str | None = None
     #: False when the page said exactly this already.
     changed: bool | None = None
-    #: `indexed`: it can be found now. `file_waits`: that too, but the folder of its file is away; `note` says why.
+    #: `indexed`: it can be found now. `file_waits`: that too, but the folder of its file is away or something stands in its place; `note` says why.
     index_status: str | None = None
     #: `pending`: taken, not yet applied; ask for the command. `superseded`: somebody's edit of the page's file was newer than anybody knew; `note` says what to do.
     status: str | None = None

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from memory_core.errors import Conflict
 from memory_core.wiki.outbox import Installer
 from tests.tools.context import Context
 
@@ -108,3 +109,24 @@ def test_an_edit_that_was_taken_out_and_not_yet_looked_at_is_waited_for(
 
     assert answer["status"] == "superseded"
     assert "by hand" in newest(context)["body"]
+
+
+def test_a_deletion_of_a_page_that_was_edited_unseen_is_not_answered_as_one(context: Context):
+    (context.books.wiki / FILE).write_text("# A\n\nby hand\n")
+
+    answer = context.call("memory_delete_page", path="notes/a.md", project="alpha")
+
+    assert (answer["deleted"], answer["status"]) == (False, "superseded")
+    assert "by hand" in newest(context)["body"]
+    assert newest(context)["version_id"] == answer["newest_version_id"]
+
+
+def test_a_file_that_can_be_no_page_refuses_write_and_deletion_by_name(context: Context):
+    (context.books.wiki / FILE).write_bytes(b"caf\xe9\n")
+
+    for tool, more in (("memory_write_page", {"body": "new\n"}), ("memory_delete_page", {})):
+        with pytest.raises(Conflict, match=FILE):
+            context.call(tool, path="notes/a.md", project="alpha", **more)
+
+    assert (context.books.wiki / FILE).read_bytes() == b"caf\xe9\n"
+    assert "first" in newest(context)["body"]

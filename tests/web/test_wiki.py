@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from client.commands.status import flattened
 from memory_core.store.database import Database
 from tests.web.house import House
 from web.readiness import checks
@@ -48,3 +49,26 @@ def test_vanished_files_make_the_house_not_ready_and_say_what_to_do(house: House
     assert "40 of 50 pages of default/p" in told
     assert "memoryd heal" in told
     assert house.get("/api/v1/status").json["wiki"]["status"] == "held"
+
+
+def test_the_status_names_what_is_left_alone_in_the_wiki(house: House) -> None:
+    troubles = [{"file": f"default/p/{n}.md", "trouble": "a folder"} for n in range(40)]
+    now = house.parts.gate.clock.now_us()
+    (house.settings.run_dir / "wiki.status.json").write_text(
+        json.dumps(
+            {
+                "status": "ok",
+                "written_at": now,
+                "troubles": troubles,
+                "troubles_in_all": 40,
+                "strangers": {"a/b": "no project"},
+            }
+        )
+    )
+
+    told = house.get("/api/v1/status").json["wiki"]
+
+    assert told["troubles"] == troubles[:10]
+    assert told["troubles_in_all"] == 40
+    assert told["strangers"] == {"a/b": "no project"}
+    assert ("wiki.troubles", "default/p/0.md: a folder") in flattened({"wiki": told})
