@@ -103,9 +103,7 @@ class Finder:
         found.strangers |= {self.shown(folder): why for folder, why in telling.items()}
         return found
 
-    def _telling(
-        self, known: Mapping[str, Project], said: Mapping[str, Project | None]
-    ) -> dict[str, str]:
+    def _telling(self, known: Mapping[str, Project], said: Mapping[str, Project | None]) -> dict[str, str]:
         """Directories that would bring a secret into the tables by a name, and why."""
         ids = {project.id for project in known.values()}
         telling: dict[str, str] = {}

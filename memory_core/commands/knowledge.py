@@ -134,15 +134,18 @@ def remember(body: Remember, tx: Transaction) -> Answer | Refusal:
         return Refusal(code=error.code, message=str(error))
     entry = target.entry
     project_id = entry.project_id if entry else ensure(tx, _needed(target.place))
-    made = knowledge_entries.learn(
-        tx,
-        said,
-        entry=entry,
-        project_id=project_id,
-        directory=entry.directory if entry else target.directory or directory_of_project(project_id),
-        key=key,
-        pinned=body.pinned,
-    )
+    try:
+        made = knowledge_entries.learn(
+            tx,
+            said,
+            entry=entry,
+            project_id=project_id,
+            directory=entry.directory if entry else target.directory or directory_of_project(project_id),
+            key=key,
+            pinned=body.pinned,
+        )
+    except Conflict as error:
+        return Refusal(code=error.code, message=str(error))
     _record(tx, "remember", made)
     return told(made, changed=True)
 
@@ -237,7 +240,10 @@ def activate_knowledge(body: ActivateKnowledge, tx: Transaction) -> Answer | Ref
         return Refusal(code=error.code, message=str(error))
     if entry.version == body.version and not entry.is_forgotten:
         return told(entry, changed=False)
-    made = knowledge_entries.point_to(tx, entry, body.version, said, pinned=entry.pinned)
+    try:
+        made = knowledge_entries.point_to(tx, entry, body.version, said, pinned=entry.pinned)
+    except Conflict as error:
+        return Refusal(code=error.code, message=str(error))
     _record(tx, "activate_knowledge", made)
     return told(made, changed=True)
 
@@ -263,7 +269,10 @@ def pin_knowledge(body: PinKnowledge, tx: Transaction) -> Answer | Refusal:
     said = said_by(tx, entry, entry.version)
     if said is None or entry.is_forgotten or entry.pinned == body.pinned:
         return told(entry, changed=False)
-    made = knowledge_entries.point_to(tx, entry, entry.version, said, pinned=body.pinned)
+    try:
+        made = knowledge_entries.point_to(tx, entry, entry.version, said, pinned=body.pinned)
+    except Conflict as error:
+        return Refusal(code=error.code, message=str(error))
     _record(tx, "pin_knowledge" if body.pinned else "unpin_knowledge", made)
     return told(made, changed=True)
 

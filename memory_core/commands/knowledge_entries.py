@@ -13,7 +13,7 @@ from memory_core.commands.versions import PageDraft, new_version
 from memory_core.domain.directory import DirectoryId
 from memory_core.domain.knowledge import HEAD_KEY, Origin, Provenance, head_values, page_paths
 from memory_core.domain.page import PagePath, clean_title, page_path
-from memory_core.errors import Conflict
+from memory_core.errors import Conflict, Invalid
 from memory_core.store import knowledge, pages
 from memory_core.store import knowledge_changes as changes
 from memory_core.store.knowledge import Entry
@@ -103,7 +103,10 @@ def forget(
 
 
 def show(tx: Transaction, entry: Entry, number: int, said: Said, *, pinned: bool) -> bytes:
-    """Have the page of an entry say a version; the page's id. A page that says it already gets no new version of its own."""
+    """Have the page of an entry say a version; the page's id. A page that says it already gets no new version of its own.
+
+    Raises `Conflict` before it writes, where the front matter that somebody wrote into the page leaves no room.
+    """
     project = project_of(tx, entry.project_id)
     spot = _spot(tx, entry)
     before = spot.before
@@ -119,7 +122,10 @@ def show(tx: Transaction, entry: Entry, number: int, said: Said, *, pinned: bool
         session_id=said.source_session_id,
         own_keys={HEAD_KEY: head_values(head_for(entry, number, said))},
     )
-    version = new_version(draft, before, tx.principal)
+    try:
+        version = new_version(draft, before, tx.principal)
+    except Invalid as error:
+        raise Conflict(str(error)) from error
     if before is not None and (before.content, before.sha256) == (version.content, version.sha256):
         return before.id
     page_id, _ = store_version(tx, project, spot.path, before, version, revived=spot.revived)

@@ -34,7 +34,7 @@ def test_a_body_that_is_not_understood_starts_nothing(house: House) -> None:
 
 
 def test_vanished_files_make_the_house_not_ready_and_say_what_to_do(house: House) -> None:
-    held = [{"project": "default/p", "missing": 40, "pages": 50}]
+    held = [{"project": "default/p", "missing": 40, "pages": 50, "reason": "files vanished"}]
     now = house.parts.gate.clock.now_us()
     (house.settings.run_dir / "wiki.status.json").write_text(
         json.dumps({"status": "held", "held": held, "written_at": now})

@@ -183,6 +183,16 @@ def test_a_folder_of_a_project_with_a_secret_in_its_name_is_not_adopted(house: H
     assert "hunter2" not in everything(house)
 
 
+def test_a_project_s_folder_that_gets_a_secret_into_its_name_is_not_followed(house: House):
+    (house.root / "default" / "alpha").rename(house.root / "default" / "of hunter2")
+    for _ in range(10):
+        house.look()
+
+    assert house.outside.status()["strangers"] == {"default/of [REDACTED]": NAME_TELLS}
+    assert list(house.pages()) == ["notes/a.md"]
+    assert "hunter2" not in everything(house)
+
+
 def test_the_rules_of_redaction_find_a_token_in_a_name_and_leave_plain_names_alone(tmp_path: Path):
     from memory_core.redaction.server import Redactor
 
