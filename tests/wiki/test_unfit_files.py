@@ -199,7 +199,6 @@ def test_a_file_that_stays_unfit_is_read_once(books: Books, monkeypatch: pytest.
 
     with monkeypatch.context() as patch:
         patch.setattr("memory_core.wiki.outbox.read_plain", refuse)
-        patch.setattr(Installer, "_make_meta", lambda *_: None)
         assert [one.reason for one in books.install(installer)[0].obstacles] == [NOT_TEXT]
     (books.wiki / FILE).write_text("put right by hand\n")
     books.install(installer)
@@ -252,6 +251,7 @@ def test_a_rebuild_of_files_ends_though_a_place_is_taken(tmp_path: Path):
     house.books.transact(lambda tx: wiki_tasks.begin(tx, wiki_tasks.HEAL, {}))
     for _ in range(20):
         house.look()
+        house.books.clock.advance(limits.OUTBOX_RETRY_SECONDS)
 
     assert house.books.query("SELECT 1 FROM wiki_tasks WHERE finished_at IS NULL") == []
     house.close()
