@@ -118,6 +118,10 @@ class Settings:
         return self.data_dir / "history-aside"
 
     @property
+    def assets(self) -> Path:
+        return self.data_dir / "assets"
+
+    @property
     def incoming(self) -> Path:
         return self.data_dir / "incoming"
 

@@ -9,7 +9,7 @@ from typing import Any
 from memory_core.errors import Invalid
 
 #: Tables that the file may have. `server` holds settings of `memory_core/config.py`; the others belong to their rooms.
-SECTIONS = ("server", "schedules", "models", "budget", "memory")
+SECTIONS = ("server", "schedules", "models", "budget", "memory", "retention")
 
 
 def table(file: Path, name: str) -> dict[str, Any]:

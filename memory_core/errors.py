@@ -92,6 +92,12 @@ class ReplayTooLarge(CoreError):
     code = "replay_too_large"
 
 
+class TooLarge(CoreError):
+    """More at once than is kept."""
+
+    code = "too_large"
+
+
 class Corrupt(CoreError):
     """What is stored breaks its own rules: it was changed from outside, or by a fault of ours."""
 

@@ -15,6 +15,7 @@ from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.domain.command import Envelope, Refusal
 from memory_core.domain.event import EventKind, HookEvent, Outcome, Speaker, ToolCall
 from memory_core.ids import IdSource
+from memory_core.store import fulltext
 from memory_core.store.database import open_writer
 from memory_core.store.transaction import Look, Transaction
 from tests.store.databases import new_database
@@ -44,6 +45,8 @@ class Store:
         except BaseException:
             self.connection.execute("ROLLBACK")
             raise
+        for statement in (fulltext.INDEX_NEW, fulltext.ALL_INDEXED):  # as the writer's commit does
+            self.connection.execute(statement)
         self.connection.execute("COMMIT")
 
     def apply(self, command: Any, **of_envelope: Any) -> Any:

@@ -24,6 +24,7 @@ STATUS: tuple[tuple[type[CoreError], int], ...] = (
     (errors.Conflict, 409),
     (errors.Corrupt, 409),
     (errors.ReplayTooLarge, 413),
+    (errors.TooLarge, 413),
     (errors.Unavailable, 503),
     (errors.OutcomeUnknown, 504),
     (errors.StorageStopped, 503),

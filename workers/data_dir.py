@@ -89,6 +89,7 @@ def _data_places(settings: Settings) -> tuple[Path, ...]:
         settings.database.parent,
         settings.backups,
         settings.wiki,
+        settings.assets,
         settings.incoming,
         settings.broker_dir,
     )

@@ -1,4 +1,5 @@
-"""Whether the tables of the configuration that belong to single rooms can be read: `[models]`, `[budget]`, `[memory]`, `[schedules]`."""
+"""Whether the tables of the configuration that belong to single rooms can be read: `[models]`, `[budget]`, `[memory]`, `[schedules]`,
+`[retention]`."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from memory_core.errors import CoreError
 from memory_core.models.budget_settings import read_budget
 from memory_core.models.settings import read_settings
 from memory_core.recall.knowledge import read_bounds
+from memory_core.retention_settings import read_retention
 
 
 def check_settings(settings: Settings) -> None:
@@ -20,6 +22,7 @@ def check_settings(settings: Settings) -> None:
     read_bounds(settings)
     read_budget(settings, kinds=job_kind.kinds.names())
     job_kind.schedules(settings)
+    read_retention(settings)
 
 
 def main() -> int:

@@ -84,6 +84,8 @@ COMPACTION_PRESERVED_TURNS_MAX = 64
 
 # --- assets -------------------------------------------------------------------------------------
 ASSET_MAX_BYTES = 128 * MIB
+#: A text goes through redaction whole; longer ones are refused, media are kept as they are.
+ASSET_TEXT_MAX_BYTES = 256 * KIB
 EVENT_ASSETS_MAX = 1_024
 SESSION_ASSETS_LISTED_MAX = 100_000
 #: What one collection looks at: catalogued assets that nothing refers to, and directory entries without a row.
@@ -92,3 +94,7 @@ ASSET_GC_ENTRIES = 4_096
 #: An unfinished file is left alone for so long.
 ASSET_UNFINISHED_SECONDS = 3_600.0
 ASSET_CHUNK_BYTES = 64 * KIB
+
+# --- maintenance --------------------------------------------------------------------------------
+#: Rows that one phase touches in one transaction.
+MAINTENANCE_ROWS = 200

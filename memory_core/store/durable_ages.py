@@ -1,0 +1,61 @@
+"""Durable sessions that have become old, and leases that ran out."""
+
+from __future__ import annotations
+
+from sqlalchemy import bindparam, exists, or_, select
+
+from memory_core.store.statement import Statement, text_statement
+from memory_core.store.tables_durable import active_turns, distillations, durable_sessions, tool_batches
+from memory_core.store.tables_jobs import jobs
+from memory_core.store.transaction import Reading, Transaction
+
+_d = durable_sessions.c
+_CLEAR_EXPIRED = Statement(
+    durable_sessions.update()
+    .where(
+        _d.session_id.in_(
+            select(_d.session_id).where(_d.lease_until <= bindparam("now")).limit(bindparam("limit"))
+        )
+    )
+    .values(lease_hash=None, lease_until=None, has_replayed=0)
+)
+#: All that was written was distilled, or nothing was.
+_IS_DISTILLED = or_(
+    _d.last_sequence == 0,
+    exists()
+    .where(distillations.c.session_id == _d.session_id)
+    .where(distillations.c.through_sequence >= _d.last_sequence)
+    .where(jobs.c.id == distillations.c.job_id)
+    .where(jobs.c.state == "completed"),
+)
+_PAST_AGE = Statement(
+    select(_d.session_id)
+    .where(
+        _d.origin == "client",
+        _d.deleted_at.is_(None),
+        _d.updated_at <= bindparam("before"),
+        or_(_d.lease_until.is_(None), _d.lease_until <= bindparam("now")),
+        ~exists().where(active_turns.c.session_id == _d.session_id),
+        ~exists().where(tool_batches.c.session_id == _d.session_id),
+        _IS_DISTILLED,
+    )
+    .order_by(_d.updated_at, _d.session_id)
+    .limit(bindparam("limit"))
+)
+_OPTIMIZE = text_statement("PRAGMA optimize")
+
+
+def clear_expired_leases(tx: Transaction, limit: int) -> int:
+    """Leases that ran out are nobody's any more, not even to renew; how many."""
+    return tx.run(_CLEAR_EXPIRED, now=tx.now, limit=limit)
+
+
+def past_age(read: Reading, *, before: int, now: int, limit: int) -> list[bytes]:
+    """Sessions that nobody wrote since `before` (UTC microseconds), the oldest first. None with a live lease, an unfinished turn, or
+    an end that was never distilled: it would be lost."""
+    return [row["session_id"] for row in read.rows(_PAST_AGE, before=before, now=now, limit=limit)]
+
+
+def optimize(tx: Transaction) -> None:
+    """Let SQLite refresh the statistics of tables that changed much; bounded by its own analysis limit."""
+    tx.run(_OPTIMIZE)
