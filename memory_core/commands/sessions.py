@@ -11,6 +11,7 @@ from typing import cast
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.commands.handoffs import created_at
+from memory_core.commands.hook_journal import queue_hook_journal
 from memory_core.commands.pages import put_page
 from memory_core.commands.versions import PageDraft
 from memory_core.domain import durable_page, session_page
@@ -59,6 +60,7 @@ def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bo
     with tx.on_behalf(session["owner"], session["token_scope"]):
         page_id = _put_page(tx, material)
         _leave_handoff(tx, material, is_late=is_late)
+        queue_hook_journal(tx, session)
     sessions.finalised(tx, session_id, count=count, page_id=page_id)
     return True
 

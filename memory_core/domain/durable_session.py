@@ -6,7 +6,7 @@ here raises; times are UTC microseconds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -53,6 +53,10 @@ class DurableSession:
     digest: bytes
     closed_at: int | None
     updated_at: int
+
+    def at(self, *, last_sequence: int, digest: bytes) -> DurableSession:
+        """The session after more was written."""
+        return replace(self, last_sequence=last_sequence, digest=digest)
 
     def is_held(self, now: int) -> bool:
         """Whether somebody has it now."""

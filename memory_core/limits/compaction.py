@@ -33,6 +33,9 @@ SOURCE_OUTPUT_MAX_TOKENS = 1_024
 SOURCE_PROMPT_RESERVE_BYTES = 1_024
 SOURCE_MAX_BYTES = 16 * MIB
 
+#: Of a session that hooks tell of, the observations that are made turns at a time; a longer turn is cut.
+HOOK_JOURNAL_OBSERVATIONS = 100
+
 # --- distillation -------------------------------------------------------------------------------
 DISTILLATION_CANDIDATES_MAX = 128
 #: What a rule finds at most, and what a model is asked for: fewer are better.

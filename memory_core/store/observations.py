@@ -93,6 +93,23 @@ _PAGE = Statement(
     .order_by(_o.seq)
     .limit(bindparam("limit"))
 )
+_JOURNAL = Statement(
+    select(
+        _o.seq,
+        _o.kind,
+        _o.body,
+        _o.tool,
+        _o.tool_call,
+        _o.command,
+        _o.paths,
+        _o.outcome,
+        _o.result,
+        _o.agent_id,
+    )
+    .where(_o.session_id == bindparam("session_id"), _o.seq > bindparam("after"))
+    .order_by(_o.seq)
+    .limit(bindparam("limit"))
+)
 _COUNT = Statement(
     select(func.count().label("count"), func.max(_o.recorded_at).label("last_at")).where(
         or_(bindparam("project_id").is_(None), _o.project_id == bindparam("project_id"))
@@ -154,6 +171,11 @@ def of_session(
 ) -> list[Row]:
     """A session's observations in order, behind `seq` `after`; texts are cut to `body_max_chars` characters."""
     return read.rows(_PAGE, session_id=session_id, after=after, limit=limit, max_chars=body_max_chars)
+
+
+def journal(read: Reading, session_id: bytes, *, after: int, limit: int) -> list[Row]:
+    """A session's observations in order, behind `seq` `after`, with all that they say of who did what."""
+    return read.rows(_JOURNAL, session_id=session_id, after=after, limit=limit)
 
 
 def count(read: Reading, project_id: bytes | None = None) -> Row:

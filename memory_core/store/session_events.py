@@ -44,6 +44,16 @@ _BY_ID = Statement(
         durable_sessions.c.deleted_at.is_(None),
     )
 )
+_LAST_WITH_RECORD = Statement(
+    select(session_events)
+    .where(
+        _OF_SESSION,
+        _e.kind == "audit",
+        func.json_extract(_e.payload_json, "$.record") == bindparam("record"),
+    )
+    .order_by(_e.sequence.desc())
+    .limit(1)
+)
 _TOTAL = Statement(
     select(func.count().label("count"), func.coalesce(func.sum(_SIZE), 0).label("bytes")).where(
         _OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through")
@@ -161,6 +171,12 @@ def links_between(
 
 def at(read: Reading, session_id: bytes, sequence: int) -> SessionEvent | None:
     row = read.row(_AT, session_id=session_id, sequence=sequence)
+    return None if row is None else _event(row)
+
+
+def last_with_record(read: Reading, session_id: bytes, record: str) -> SessionEvent | None:
+    """The newest audit event whose payload is such a record."""
+    row = read.row(_LAST_WITH_RECORD, session_id=session_id, record=record)
     return None if row is None else _event(row)
 
 

@@ -29,7 +29,7 @@ def say(store: Store, session: str, body: str = "go") -> None:
 def sweep(store: Store) -> list[str]:
     """Work a job off as a worker would; the state after each of its slices."""
     job_id = add_job(store, str(store.clock.now_us()), name="idle_sessions")
-    worker = Worker(store, queues=("forget",))
+    worker = Worker(store, queues=("forget",), kind="idle_sessions")
     states = []
     while worker.take() is not None:
         job = job_of(store, job_id)
@@ -53,7 +53,9 @@ def test_sessions_are_ended_after_two_hours_of_silence_a_few_at_a_time(store: St
 
     assert sweep(store) == ["pending", "pending", "completed"]
     assert reasons(store) == dict.fromkeys(names, "idle") | {"fresh": None}
-    assert store.all("SELECT result FROM jobs") == [{"result": f'{{"ended":{len(names)}}}'}]
+    assert store.all("SELECT result FROM jobs WHERE kind = 'idle_sessions'") == [
+        {"result": f'{{"ended":{len(names)}}}'}
+    ]
 
 
 def test_nothing_is_ended_before_that(store: Store):
@@ -68,7 +70,7 @@ def test_a_session_that_spoke_between_the_look_and_the_end_goes_on(store: Store)
     say(store, "a")
     store.clock.advance(limits.SESSION_IDLE_SECONDS + 1)
     add_job(store, name="idle_sessions")
-    worker = Worker(store, queues=("forget",))
+    worker = Worker(store, queues=("forget",), kind="idle_sessions")
     job = worker.take()
     assert job is not None
     found = idle_sessions.prepare(look(store), job_of(store, job))
