@@ -20,7 +20,7 @@ from memory_core.store import compactions
 from tests.factories import Store, database
 from tests.jobs.compacting import compute, edit, queued, wake, work, worker
 from tests.jobs.sessions import working
-from tests.jobs.working import job_of, look
+from tests.jobs.working import Worker, job_of, look
 
 
 @pytest.fixture
@@ -251,3 +251,21 @@ def test_worker_failure_columns_reject_inconsistent_queue_state(store: Store):
     ):
         with pytest.raises(Exception, match=r"CHECK"), store.transaction():
             store.connection.execute(f"UPDATE compactions SET {change} WHERE job_id = ?", (job_id,))
+
+
+def test_scheduler_starts_with_compaction_then_alternates_actual_work(store: Store):
+    """One slot begins with the queue that is named first; a slot of another queue waits for nobody."""
+    ids = []
+    for _ in range(2):
+        agent = working(store, 2)
+        ids.append(queued(agent, 2))
+        agent.close()
+    one = Worker(store, queues=("compaction", "distillation"))
+    other = Worker(store, name="worker-2", queues=("distillation",))
+
+    assert one.take() == ids[0]
+    taken = other.take()
+    assert taken is not None
+    assert job_of(store, taken).kind == "distillation"
+    assert one.finish(compute(store, ids[0]))["more"] is True
+    assert one.take() == ids[1]

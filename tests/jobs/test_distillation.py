@@ -20,6 +20,7 @@ from memory_core.ids import id_bytes, id_text
 from memory_core.models.errors import BadAnswer, TooLong
 from memory_core.models.metered import BudgetReached
 from memory_core.models.port import StructuredCompletion, Usage
+from memory_core.models.schema import NotFitting, read_answer
 from memory_core.store import compactions, job_claims
 from tests.factories import Store, database
 from tests.jobs.sessions import Agent, working
@@ -270,6 +271,28 @@ def test_oversized_source_is_not_a_failure(store: Store):
     _, job_id = closed(store)
 
     assert compute(store, job_id, Model(context_tokens=500)).made_by == "rules"
+
+
+@pytest.mark.parametrize(
+    ("text", "is_taken"),
+    [
+        ('{"candidates": []}', True),
+        ('```json\n{"candidates": []}\n```', True),
+        ('```\n{"candidates": []}\n```', True),
+        ('Here: {"candidates": []}', False),
+        ('```json\n{"candidates": []}\n```\nDone.', False),
+        ('{"candidates": []} {"candidates": []}', False),
+        ('{"candidates": [], "more": 1}', False),
+        ("[]", False),
+    ],
+)
+def test_strict_json_accepts_plain_or_fenced_values(text: str, is_taken: bool):
+    try:
+        read_answer(text, distillation._SCHEMA)
+    except NotFitting:
+        assert not is_taken
+    else:
+        assert is_taken
 
 
 # --- contention and tries ---

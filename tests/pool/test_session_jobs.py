@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import http.client
 import json
+import os
+import subprocess
+import sys
+import time
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +18,9 @@ import pytest
 
 from tests.jobs.over_http import HttpAgent
 from tests.models.fakes.openai import OpenAICompatible
-from tests.models.server import Server, serving
+from tests.models.server import Reply, Server, serving
 from tests.pool.conftest import LOADER, ROOT
-from tests.pool.test_real_stack import QUICK
+from tests.pool.whole_stack import QUICK
 from tests.stack.conftest import RunningTree, make_tree, wait_until
 
 pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(180)]
@@ -71,8 +76,11 @@ def by_rule(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningTree]:
         yield tree
 
 
-@pytest.fixture
-def by_model(tmp_path: Path) -> Iterator[tuple[RunningTree, Server, OpenAICompatible]]:
+@pytest.fixture(scope="module")
+def by_model(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[RunningTree, Server, OpenAICompatible]]:
+    tmp_path = tmp_path_factory.mktemp("model")
     fake = OpenAICompatible()
     with serving(fake.read) as vendor:
         file = tmp_path / "config.toml"
@@ -157,3 +165,95 @@ def test_a_model_sums_up_and_distils_where_one_is_configured(
     result = wait_distilled(one, one.close()["job"])
     assert (result["made_by"], result["upserted"]) == ("model", 1)
     assert len(vendor.asked) == 3
+
+
+def slow(reply: Reply, seconds: float) -> Reply:
+    """The same answer, of which nothing comes for so long."""
+
+    def chunks() -> Iterator[bytes]:
+        time.sleep(seconds)
+        yield from reply.chunks
+
+    return replace(reply, chunks=chunks())
+
+
+def job_of(one: HttpAgent) -> Any:
+    return one.compactions()[0]["job"]
+
+
+def test_delayed_generation_renews_lease_without_background_task(
+    by_model: tuple[RunningTree, Server, OpenAICompatible],
+):
+    """The model takes longer than a lease lasts: two seconds."""
+    tree, vendor, fake = by_model
+    one = agent(tree, 2)
+    one.release()
+    vendor.will(slow(fake.answer(json.dumps({"summary": "Slowly."})), 5))
+
+    one.compact(through_sequence=2)
+
+    assert wait_compacted(one)["made_by"] == "model"
+    job = job_of(one)
+    assert (job["claims"], job["failures"], job["deaths"]) == (1, 0, 0)
+
+
+def test_interactive_session_preemption_requeues_without_failure(
+    by_model: tuple[RunningTree, Server, OpenAICompatible],
+):
+    """Somebody comes back to the session while the model thinks: the summary is not installed under their hands."""
+    tree, vendor, fake = by_model
+    one = agent(tree, 2)
+    one.release()
+    answer = fake.answer(json.dumps({"summary": "In peace."}))
+    asked = len(vendor.asked)
+    vendor.will(slow(answer, 3), answer)
+    one.compact(through_sequence=2)
+    wait_until(lambda: len(vendor.asked) == asked + 1, 60)
+
+    one.claim()
+    wait_until(lambda: job_of(one)["waits_for"] == "contended", 60)
+    assert (job_of(one)["state"], job_of(one)["failures"]) == ("pending", 0)
+    assert kinds(one.replay()) == ["user_message", "assistant_message"] * 2
+    one.say("One thing more", "Done")
+    one.release()
+
+    done = wait_compacted(one)
+    assert (done["made_by"], done["summary_sequence"], done["job"]["failures"]) == ("model", 7, 0)
+
+
+def test_cancellation_wins_and_stops_heartbeat(by_model: tuple[RunningTree, Server, OpenAICompatible]):
+    tree, vendor, fake = by_model
+    one = agent(tree, 2)
+    one.release()
+    asked = len(vendor.asked)
+    vendor.will(slow(fake.answer(json.dumps({"summary": "Too late."})), 20))
+    one.compact(through_sequence=2)
+    wait_until(lambda: len(vendor.asked) == asked + 1, 60)
+
+    one.must("POST", f"/api/v1/jobs/{job_of(one)['id']}/cancel")
+
+    wait_until(lambda: job_of(one)["state"] == "cancelled", 15)
+    assert (job_of(one)["lease_until"], job_of(one)["failures"]) == (None, 0)
+    one.claim()
+    assert kinds(one.replay()) == ["user_message", "assistant_message"] * 2
+
+
+def test_empty_worker_run_succeeds_without_any_installed_model(by_rule: RunningTree):
+    ran = subprocess.run(
+        [sys.executable, "-m", "client", "work", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(ROOT),
+            "HOME": str(by_rule.settings.data_dir.parent),
+            "MEMORYD_DATA_DIR": str(by_rule.settings.data_dir),
+            "MEMORYD_URL": by_rule.settings.url,
+            "MEMORYD_TOKEN_FILE": str(by_rule.settings.token_file),
+        },
+    )
+
+    assert ran.returncode == 0, ran.stderr
+    assert "nothing is due" in ran.stdout
