@@ -12,7 +12,7 @@ from flask import Flask, Response, request
 from werkzeug.exceptions import HTTPException
 
 from memory_core import errors
-from memory_core.errors import CoreError, ReusedId, StaleLease, Unavailable
+from memory_core.errors import CoreError, ReplayTooLarge, ReusedId, StaleLease, Unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +83,7 @@ def error_answer(error: CoreError) -> Response:
         body["advice"] = "Stop, and forget the result: somebody else has this now, or it has ended."
     elif isinstance(error, ReusedId):
         body["advice"] = "Nothing was kept: this id was used with another body. Use a new id for a new event."
-    elif status in _ADVICE:
+    elif status in _ADVICE and not isinstance(error, ReplayTooLarge):
         body["advice"] = _ADVICE[status]
     return json_answer(body, status, _retry_after(error, status))
 

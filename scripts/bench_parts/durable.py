@@ -45,7 +45,7 @@ def durable(bench: Bench) -> Result:
         result.add("a turn of ten events into an empty session p99", quantile(early, 0.99), "ms")
         per_event: list[float] = []
         for size in bench.sizes.durable_events:
-            session.fill(size, bench.say)
+            session.fill(size - TURN_EVENTS * (turns + 1), bench.say)
             late = session.append_times(turns)
             growth = statistics.median(late) / statistics.median(early)
             result.add(f"a turn of ten events behind {size:,} p50", statistics.median(late), "ms")

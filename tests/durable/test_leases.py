@@ -166,6 +166,29 @@ def test_a_session_that_hooks_write_is_claimed_by_nobody(store: Store, holder: H
     assert code(holder.claim()) == "conflict"
 
 
+def test_bounds_are_counted_in_bytes(holder: Holder, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "EVENT_PAYLOAD_MAX_BYTES", 50)
+    monkeypatch.setattr(limits, "TURN_MAX_BYTES", 80)
+
+    assert code(holder.append(say("x" * 39))) == ""  # 50 bytes as JSON
+    assert code(holder.append(say("é" * 20))) == "invalid"  # 31 characters of JSON, 51 bytes
+    assert code(holder.append(say("é" * 15), say("é" * 15))) == "invalid"
+    assert code(holder.append(say("é" * 14), say("é" * 14))) == ""
+
+
+def test_the_database_counts_bytes_too(store: Store, holder: Holder):
+    holder.append(say("x"))
+    payload = '"' + "é" * (limits.EVENT_PAYLOAD_MAX_BYTES // 2) + '"'
+
+    with pytest.raises(driver.Error, match="payload_json"):
+        store.connection.execute("UPDATE session_events SET payload_json = ?", (payload,))
+
+
+def test_a_turn_has_an_end(holder: Holder):
+    assert code(holder.append(*[say("x")] * limits.TURN_EVENTS_MAX)) == ""
+    assert code(holder.append(*[say("x")] * (limits.TURN_EVENTS_MAX + 1))) == "invalid"
+
+
 def test_an_asset_must_be_catalogued_with_that_size(store: Store, holder: Holder):
     from memory_core.commands.durable_turns import EventAsset, TurnEvent
 

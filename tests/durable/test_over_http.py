@@ -40,8 +40,8 @@ def test_a_session_is_started_claimed_written_closed_and_resumed(house: House):
 def test_a_claim_that_is_sent_again_is_answered_with_the_same_token(house: House):
     client, key = Client(house), str(uuid.uuid4())
 
-    first = client.claim(**{"Idempotency-Key": key}).get_json()
-    second = client.claim(**{"Idempotency-Key": key}).get_json()
+    first = client.claim(key=key).get_json()
+    second = client.claim(key=key).get_json()
 
     assert first == second
     assert client.append(said("one")).status_code == 200
@@ -165,6 +165,23 @@ def test_secrets_are_gone_before_the_digest_and_the_writer_is_told_where(house: 
     assert lines[-1]["end"]["digest"] == answer["digest"]
 
 
+def test_atomic_turn_can_reference_content_addressed_asset(house: House):
+    client = Client(house)
+    client.claim()
+    digest = "ab" * 32
+    asset = {"sha256": digest, "bytes": 5, "kind": "image"}
+    event = said("look") | {"assets": [asset, asset | {"kind": "other"}]}
+    assert client.append(said("first"), event).status_code == 400  # not uploaded
+    house.connection.raw.execute("INSERT INTO assets VALUES (?, 5, 1, 1, NULL)", (bytes.fromhex(digest),))
+
+    assert client.append(said("first"), event).status_code == 200
+
+    lines = lines_of(client.replay())
+    assert "assets" not in lines[1]["event"]
+    assert lines[2]["event"]["assets"] == event["assets"]
+    assert house.get(f"{client.root}/events").get_json()[1]["assets"] == event["assets"]
+
+
 def test_digests_in_messages_are_no_secrets(house: House):
     client = Client(house)
     client.claim()
@@ -172,6 +189,16 @@ def test_digests_in_messages_are_no_secrets(house: House):
     payload = message("look") | {"content": [{"type": "asset", "data": asset}]}
 
     assert client.append({"kind": "audit", "payload": payload}).get_json()["redacted"] == []
+
+
+def test_a_host_that_looks_random_is_kept_as_it_is(house: House):
+    place = HERE | {"host": "9f86d081884c4d65" + "9a2feaa0c55ad015", "inode": "18446744073709551615"}
+    client = Client(house, directory=place)
+
+    assert client.claim().status_code == 200
+    assert house.get(client.root).get_json()["directory"] == place
+    query = f"host={place['host']}&device={place['device']}&inode={place['inode']}"
+    assert [s["id"] for s in house.get(f"/api/v1/durable-sessions?{query}").get_json()] == [client.id]
 
 
 def test_reserved_summary_is_rejected(house: House):
@@ -309,7 +336,7 @@ def test_a_token_that_reads_writes_nothing(house: House):
     assert client.post("claim", {"directory": HERE}, **token).status_code == 403
 
 
-def test_a_title_is_set_by_the_holder_or_while_nobody_holds_it(house: House):
+def test_title_update_uses_live_durable_claim(house: House):
     client = Client(house)
     assert client.title("  First  ").get_json() == {"title": "First"}
     client.claim()

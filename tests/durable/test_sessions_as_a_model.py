@@ -21,8 +21,12 @@ from memory_core.store import durable_sessions
 from tests.durable.directly import PLACE, Holder, code, say, started, stored
 from tests.factories import database
 
+pytestmark = pytest.mark.timeout(300)
+
 WHO = st.integers(0, 1)
-SECONDS = st.sampled_from([1.0, 100.0, limits.SESSION_LEASE_SECONDS - 1, limits.SESSION_LEASE_SECONDS])
+#: What is wrong now and then; were it wrong half of the time, little would ever be written.
+RARELY = st.sampled_from([False, False, False, False, True])
+SECONDS = st.sampled_from([1.0, 1.0, 100.0, limits.SESSION_LEASE_SECONDS - 1, limits.SESSION_LEASE_SECONDS])
 ELSEWHERE = Directory(host=PLACE.host, device=PLACE.device, inode="777", path=PLACE.path)
 
 
@@ -82,7 +86,7 @@ class Sessions(RuleBasedStateMachine):
         self.store.clock.advance(seconds)
         self.now += seconds
 
-    @rule(who=WHO, is_elsewhere=st.booleans())
+    @rule(who=WHO, is_elsewhere=RARELY)
     def claims(self, who: int, is_elsewhere: bool) -> None:
         person = self.people[who]
         person.directory = ELSEWHERE if is_elsewhere else PLACE
@@ -132,17 +136,17 @@ class Sessions(RuleBasedStateMachine):
         if not expected:
             self.model.has_replayed = True
 
-    @rule(who=WHO, count=st.integers(1, 4), is_elsewhere=st.booleans(), knows_end=st.booleans())
-    def writes(self, who: int, count: int, is_elsewhere: bool, knows_end: bool) -> None:
+    @rule(who=WHO, count=st.integers(1, 4), is_elsewhere=RARELY, is_lost=RARELY)
+    def writes(self, who: int, count: int, is_elsewhere: bool, is_lost: bool) -> None:
         person = self.people[who]
         person.directory = ELSEWHERE if is_elsewhere else PLACE
-        person.last_sequence = len(self.model.events) + (0 if knows_end else 1)
+        person.last_sequence = len(self.model.events) + int(is_lost)
         texts = [f"{self.number}.{index}" for index in range(count)]
         self.number += 1
         answer = person.append(*[say(text) for text in texts])
         person.directory = PLACE
         expected = self.expected(who, needs_replay=True, place=ELSEWHERE if is_elsewhere else PLACE)
-        if not expected and not knows_end:
+        if not expected and is_lost:
             expected = "stale_replay"
             actual = len(self.model.events)
             assert dict(answer.detail) == {"expected": actual + 1, "actual": actual}
@@ -214,4 +218,3 @@ TestSessions = Sessions.TestCase
 TestSessions.settings = settings(
     max_examples=60, stateful_step_count=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
-TestSessions.pytestmark = [pytest.mark.timeout(300)]

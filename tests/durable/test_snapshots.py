@@ -51,7 +51,7 @@ def test_durable_authority_migrates_only_workspace_path_after_same_inode_rename(
     assert stored["revision"] == 1
 
 
-def test_a_session_with_a_history_and_no_snapshot_never_gets_one(house: House):
+def test_resume_rejects_existing_history_without_immutable_snapshot(house: House):
     client = Client(house)
     client.claim()
     client.append(said("one"))

@@ -60,7 +60,8 @@ class Client:
         told = {"Memoryd-Lease": self.lease} if self.lease else {}
         return self.house.post(f"{self.root}/{route}", body or {}, **(told | headers))
 
-    def claim(self, directory: dict[str, str] | None = None, **headers: str) -> Any:
+    def claim(self, directory: dict[str, str] | None = None, *, key: str = "") -> Any:
+        headers = {"Idempotency-Key": key} if key else {}
         answer = self.post("claim", {"directory": directory or self.directory}, **headers)
         if answer.status_code == 200:
             told = answer.get_json()
