@@ -26,7 +26,7 @@ from memory_core.domain.page import PagePath
 from memory_core.domain.project import Project
 from memory_core.errors import Conflict, Invalid
 from memory_core.ids import id_text
-from memory_core.store import knowledge, sessions
+from memory_core.store import knowledge, pages, sessions
 from memory_core.store import knowledge_changes as changes
 from memory_core.store.knowledge import Entry
 from memory_core.store.knowledge_changes import Said
@@ -122,6 +122,21 @@ def follow(tx: Transaction, project: Project, page_id: bytes, version: NewVersio
         if version.cause in _FROM_FILES:
             _adopt(tx, project, page_id, version)
         return
+    session_id = _known_session(tx, version.session_id)
+    _catch_up(tx, entry, page_id, content, pinned=version.pinned, actor=version.actor, session_id=session_id)
+
+
+def _catch_up(
+    tx: Transaction,
+    entry: Entry,
+    page_id: bytes,
+    content: str,
+    *,
+    pinned: bool,
+    actor: str,
+    session_id: bytes | None,
+) -> None:
+    """Have an entry say what a page says."""
     number = entry.version
     if content != entry.content:
         try:
@@ -136,12 +151,12 @@ def follow(tx: Transaction, project: Project, page_id: bytes, version: NewVersio
             content=content,
             confidence=MANUAL_CONFIDENCE,
             origin=Origin.MANUAL,
-            source_session_id=_known_session(tx, version.session_id),
+            source_session_id=session_id,
         )
-        changes.add_version(tx, entry.id, number, said, actor=version.actor)
-    elif not entry.is_forgotten and entry.pinned == version.pinned:
+        changes.add_version(tx, entry.id, number, said, actor=actor)
+    elif (entry.is_forgotten, entry.pinned, entry.page_id) == (False, pinned, page_id):
         return
-    changes.activate(tx, entry.id, number, page_id=page_id, pinned=version.pinned)
+    changes.activate(tx, entry.id, number, page_id=page_id, pinned=pinned)
 
 
 def forget_page(tx: Transaction, page_id: bytes) -> None:
@@ -149,6 +164,18 @@ def forget_page(tx: Transaction, page_id: bytes) -> None:
     entry = knowledge.by_page(tx, page_id)
     if entry is not None and not entry.is_forgotten:
         changes.bury(tx, entry.id, Origin.MANUAL, MANUAL_CONFIDENCE)
+
+
+def follow_file(tx: Transaction, project: Project, page_id: bytes) -> None:
+    """A page's file is gone. Where another page of the project names its entry (the file was renamed and edited at once, or
+    there is a copy), that one shows it from now on; else it is forgotten."""
+    entry = knowledge.by_page(tx, page_id)
+    other = None if entry is None else knowledge.other_page(tx, project.id, entry.id)
+    page = pages.page_by_id(tx, other) if other is not None else None
+    if entry is None or entry.is_forgotten or page is None or not page.body.strip():
+        forget_page(tx, page_id)
+        return
+    _catch_up(tx, entry, page.id, page.body, pinned=page.pinned, actor="external", session_id=None)
 
 
 def _known_session(reading: Reading, session_id: bytes | None) -> bytes | None:

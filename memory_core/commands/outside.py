@@ -191,7 +191,7 @@ def _gone(tx: Transaction, finding: Finding) -> bool:
         return False
     pages.tombstone(tx, page)
     links.drop(tx, page.id)
-    knowledge_pages.forget_page(tx, page.id)
+    knowledge_pages.follow_file(tx, finding.project, page.id)
     record(
         tx,
         "delete_page",

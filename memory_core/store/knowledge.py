@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, bindparam, func, select
+from sqlalchemy import Select, and_, bindparam, exists, func, select
 
 from memory_core.domain.directory import DirectoryId
 from memory_core.domain.knowledge import Origin, Provenance, Standing
+from memory_core.ids import id_text
 from memory_core.store.statement import Row, Statement
-from memory_core.store.tables import pages, projects, workspaces
+from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.tables_knowledge import knowledge, knowledge_tombstones, knowledge_versions
 from memory_core.store.transaction import Reading
 
@@ -136,11 +137,31 @@ _BY_KEY = Statement(
 _BURIED_AT = Statement(
     entries()
     .where(
+        # An entry whose page is deleted is forgotten. There are few of these, and an index of them; deleted pages are many,
+        # so theirs is kept out of the plan.
+        _k.project_id == bindparam("project_id"),
+        _k.tombstoned_at.is_not(None),
         pages.c.project_id == bindparam("project_id"),
         pages.c.path_key == bindparam("path_key"),
-        pages.c.tombstoned_at.is_not(None),
+        func.coalesce(pages.c.tombstoned_at, 0) > 0,
     )
     .order_by(pages.c.tombstoned_at.desc(), _k.id)
+    .limit(1)
+)
+# Every page of the project is looked at, up to its front matter: for the rare file that is gone.
+_OTHER_PAGE = Statement(
+    select(pages.c.id)
+    .join(page_versions, page_versions.c.id == pages.c.version_id)
+    .where(
+        pages.c.project_id == bindparam("project_id"),
+        pages.c.tombstoned_at.is_(None),
+        func.instr(
+            func.substr(page_versions.c.content, 1, page_versions.c.body_start), bindparam("entry_text")
+        )
+        > 0,
+        ~exists().where(_k.page_id == pages.c.id),
+    )
+    .order_by(pages.c.updated_at.desc())
     .limit(1)
 )
 _VERSION = Statement(
@@ -191,6 +212,12 @@ def by_key(reading: Reading, project_id: bytes, key: str, *, limit: int = 2) -> 
 def buried_at(reading: Reading, project_id: bytes, path_key: str) -> Entry | None:
     """The entry whose page was deleted last at a path."""
     return _entry(reading.row(_BURIED_AT, project_id=project_id, path_key=path_key))
+
+
+def other_page(reading: Reading, project_id: bytes, entry_id: bytes) -> bytes | None:
+    """A page of a project that names an entry in its front matter and shows none."""
+    row = reading.row(_OTHER_PAGE, project_id=project_id, entry_text=f'"{id_text(entry_id)}"')
+    return None if row is None else row["id"]
 
 
 def standing(reading: Reading, entry: Entry) -> Standing:

@@ -22,6 +22,7 @@ from memory_core.ids import id_bytes
 from memory_core.store import knowledge
 from memory_core.store.knowledge import Entry
 from tests.books import Books
+from tests.wiki.house import House
 
 HOME = DirectoryId(host="laptop", device="2049", inode="77")
 ELSEWHERE = DirectoryId(host="laptop", device="2049", inode="78")
@@ -151,3 +152,19 @@ def upsert(key: str = "build", content: str = "make test", confidence: float = 0
 
 def tombstone(key: str = "build", confidence: float = 0.9) -> Tombstone:
     return Tombstone(key=key, confidence=confidence)
+
+
+# --- with files beside the books -----------------------------------------------------------------
+
+
+def settle(house: House) -> None:
+    """What is promised comes onto the disk, and what lies there is looked at."""
+    house.books.install(house.installer, house.redact)
+    house.look_until_still()
+
+
+def state(knowing: Knowing) -> list[Any]:
+    return [
+        knowing.books.query(f"SELECT * FROM {table} ORDER BY 1, 2")
+        for table in ("knowledge", "knowledge_versions", "knowledge_tombstones", "page_versions", "pages")
+    ]

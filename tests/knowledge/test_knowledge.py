@@ -364,3 +364,23 @@ def test_a_search_finds_parts_of_words_in_keys_and_texts_of_its_scope(knowing: K
 
     assert [entry.key for entry in found.entries] == ["tag", "tags", "deploy"]
     assert nothing.entries == []
+
+
+def test_no_foreign_directory_or_project_sees_what_is_known(knowing: Knowing):
+    knowing.known("here")
+    beta = knowing.known("there", where=Where(workspace="default", project="beta"))
+    (row,) = knowing.books.query("SELECT project_id FROM knowledge WHERE id = ?", id_bytes(beta["id"]))
+    now = knowing.books.clock.now_us()
+
+    for scope, seen in (
+        (Scope(directory=HOME), ["here"]),
+        (Scope(directory=ELSEWHERE), []),
+        (Scope(project_id=knowing.project_id), ["here"]),
+        (Scope(project_id=row["project_id"]), ["there"]),
+        (Scope(directory=HOME, project_id=row["project_id"]), []),
+    ):
+        assert keys(knowing, scope) == seen
+        assert keys(knowing, scope, RecallBounds()) == seen
+        with knowing.books.database.snapshot() as reading:
+            found = knowledge_lists.searched(reading, scope, "make", now=now, limit=10)
+        assert [entry.key for entry in found.entries] == seen

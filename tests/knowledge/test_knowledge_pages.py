@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Generator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.commands.restoring import RestorePage
-from memory_core.commands.wiki_tasks import StartHeal, StartReindex
 from memory_core.domain.command import Refusal
 from memory_core.domain.knowledge import HEAD_KEY, RecallBounds
 from memory_core.store import knowledge_lists
 from memory_core.store.knowledge_lists import Scope
 from memory_core.wiki import front_matter
-from tests.knowledge.learning import HOME, Knowing, tombstone, upsert
+from tests.knowledge.learning import HOME, Knowing, settle, state, tombstone, upsert
 from tests.wiki.house import House
-from tests.wiki.oracle import unexplained
-
-
-@pytest.fixture
-def house(tmp_path: Path) -> Generator[House]:
-    made = House(tmp_path / "house")
-    yield made
-    assert unexplained(made.books) == []
-    made.close()
-
-
-@pytest.fixture
-def knowing(house: House) -> Knowing:
-    return Knowing(house.books)
-
-
-@pytest.fixture
-def made(house: House, knowing: Knowing) -> dict[str, Any]:
-    """One entry with its file, and two ordinary pages, so that one vanished file is not most of the wiki."""
-    answer = knowing.known(content="make all\n")
-    house.write_page("notes/a.md", "one\n")
-    house.write_page("notes/b.md", "two\n")
-    settle(house)
-    return answer
-
-
-def settle(house: House) -> None:
-    """What is promised comes onto the disk, and what lies there is looked at."""
-    house.books.install(house.installer, house.redact)
-    house.look_until_still()
 
 
 def write(knowing: Knowing, path: str, body: str, **more: Any) -> Any:
@@ -57,13 +23,6 @@ def write(knowing: Knowing, path: str, body: str, **more: Any) -> Any:
 
 def head_in(text: str) -> dict[str, Any]:
     return front_matter.read(text).values[HEAD_KEY]
-
-
-def state(knowing: Knowing) -> list[Any]:
-    return [
-        knowing.books.query(f"SELECT * FROM {table} ORDER BY 1, 2")
-        for table in ("knowledge", "knowledge_versions", "knowledge_tombstones", "page_versions", "pages")
-    ]
 
 
 # --- editors ---------------------------------------------------------------------------------------
@@ -164,17 +123,48 @@ def test_a_renamed_file_keeps_its_identity(house: House, knowing: Knowing, made:
     assert knowing.entry(made["id"]).version == 2
 
 
+def test_a_file_that_was_renamed_and_edited_at_once_keeps_its_identity(
+    house: House, knowing: Knowing, made: dict[str, Any]
+):
+    knowing.pin(made["id"])
+    settle(house)
+    file = house.file(made["path"])
+    text = file.read_text()
+    file.unlink()
+    house.save("notes/moved.md", text.replace("make all", "make more"))
+    settle(house)
+
+    entry = knowing.entry(made["id"])
+    assert (entry.page_path, entry.content, entry.version) == ("notes/moved.md", "make more\n", 2)
+    assert (entry.is_forgotten, entry.pinned) == (False, True)
+    assert knowing.tombstones(made["id"]) == []
+    assert house.books.query("SELECT count(*) AS n FROM knowledge") == [{"n": 1}]
+
+
 def test_a_copy_of_a_file_is_an_ordinary_page(house: House, knowing: Knowing, made: dict[str, Any]):
     text = house.file(made["path"]).read_text()
     house.save("knowledge/copy.md", text)
     settle(house)
     house.save("knowledge/copy.md", text.replace("make all", "other"))
     settle(house)
+    assert len(knowing.versions(made["id"])) == 1
     house.file("knowledge/copy.md").unlink()
     settle(house)
 
     assert len(knowing.versions(made["id"])) == 1
     assert not knowing.entry(made["id"]).is_forgotten
+
+
+def test_where_the_original_of_a_copy_goes_the_copy_shows_the_entry(
+    house: House, knowing: Knowing, made: dict[str, Any]
+):
+    house.save("knowledge/copy.md", house.file(made["path"]).read_text())
+    settle(house)
+    house.file(made["path"]).unlink()
+    settle(house)
+
+    entry = knowing.entry(made["id"])
+    assert (entry.page_path, entry.version, entry.is_forgotten) == ("knowledge/copy.md", 1, False)
 
 
 def test_an_emptied_file_says_nothing_yet(house: House, knowing: Knowing, made: dict[str, Any]):
@@ -308,69 +298,3 @@ def test_an_expired_page_is_not_recalled_and_the_next_text_has_no_end(
     assert knowing.entry(made["id"]).page_expires_at is not None
     knowing.known(content="make anew\n")
     assert knowing.entry(made["id"]).page_expires_at is None
-
-
-# --- rebuilding ------------------------------------------------------------------------------------
-
-
-def test_a_lost_file_is_healed_and_nothing_is_forgotten(house: House, knowing: Knowing, made: dict[str, Any]):
-    file = house.file(made["path"])
-    kept = file.read_bytes()
-    before = state(knowing)
-    knowing.books.apply(StartHeal())
-    file.unlink()
-    settle(house)
-
-    assert file.read_bytes() == kept
-    assert state(knowing) == before
-
-
-def rebuilt_from(house: House, directory: Path) -> House:
-    directory.mkdir()
-    shutil.copytree(house.root, directory / "wiki")
-    anew = House(directory)
-    anew.books.apply(StartReindex())
-    anew.look_until_still()
-    return anew
-
-
-def test_a_lost_database_finds_its_knowledge_in_the_files(
-    house: House, knowing: Knowing, made: dict[str, Any], tmp_path: Path
-):
-    knowing.distil(upsert("style", "tabs\n", 0.8), upsert("edited", "before\n", 0.6), upsert("gone", "x\n"))
-    knowing.distil(upsert("style", "spaces\n", 0.85))
-    knowing.pin(made["id"])
-    gone = knowing.under("gone")
-    assert gone is not None
-    knowing.distil(tombstone("gone"))
-    settle(house)
-    edited = knowing.under("edited")
-    assert edited is not None
-    assert edited.page_path is not None
-    house.save(edited.page_path, house.file(edited.page_path).read_text().replace("before", "by hand"))
-    settle(house)
-
-    anew = rebuilt_from(house, tmp_path / "anew")
-    found = Knowing.__new__(Knowing)
-    found.books = anew.books
-    try:
-        for key in ("build", "style", "edited"):
-            was, now = knowing.under(key), found.under(key)
-            assert was is not None
-            assert now is not None
-            for name in ("id", "key", "directory", "version", "content", "confidence", "origin", "pinned"):
-                assert getattr(now, name) == getattr(was, name), (key, name)
-            assert now.page_path == was.page_path
-        assert found.under("gone") is None
-        was_from = house.books.query(
-            "SELECT provenance_session_id AS a, source_last_sequence AS b, source_sha256 AS c FROM knowledge_versions"
-            " WHERE content = 'spaces\n'"
-        )
-        now_from = anew.books.query(
-            "SELECT provenance_session_id AS a, source_last_sequence AS b, source_sha256 AS c FROM knowledge_versions"
-            " WHERE content = 'spaces\n'"
-        )
-        assert now_from == was_from
-        assert found.known("style", content="mixed\n")["version"] == 3
-    finally:
-        anew.close()
