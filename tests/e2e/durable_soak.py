@@ -196,9 +196,9 @@ class Soak:
     # --- what must hold ---
 
     def _of_agent(self, agent: SoakingAgent) -> list[str]:
-        if agent.codes:
-            return [f"{agent.name}: ended with {agent.codes}: {agent.log()}"]
         record = read_record(agent.record)
+        if not record or "history" not in record[-1]:
+            return [f"{agent.name}: its program never came to its end: {agent.codes} {agent.log()}"]
         place = Directory(host="-", device="0", inode="0", path="/")
         transport = Transport(agent.settings)
         looking = HttpSession(transport, agent.session, place)
@@ -207,6 +207,7 @@ class Soak:
         return [
             f"{agent.name}: {said}"
             for said in (
+                *([f"ended with {agent.codes}: {agent.log()}"] if agent.codes else []),
                 *_of_record(record, agent.turns),
                 *_of_transcript(record, events),
                 *_of_diary(record, events, agent.diary.read_text().splitlines()),

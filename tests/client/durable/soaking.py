@@ -26,7 +26,7 @@ from client.durable import (
 from client.durable.agent import Around
 from client.durable.redaction import redact_with
 from memory_core.domain.agent_message import payload
-from memory_core.errors import OutcomeUnknown, Unavailable
+from memory_core.errors import OutcomeUnknown, StaleSessionLease, Unavailable
 from tests.client.durable.program import KEY, agent_of, settings_of
 
 #: A context window so small that a handful of turns fills it.
@@ -151,7 +151,8 @@ class Soak:
             except UncertainToolInvocations as error:
                 self._record.write(uncertain=len(error.calls))
                 self._recover()
-            except (SessionBusy, Unavailable, OutcomeUnknown) as error:
+            except (SessionBusy, StaleSessionLease, Unavailable, OutcomeUnknown) as error:
+                # Held by its program before, not let go in time while memoryd was away, or memoryd is away.
                 self._record.write(waits=type(error).__name__)
                 time.sleep(0.5)
         return self._session
