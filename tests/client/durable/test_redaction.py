@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from client.durable.redaction import redact_with, settled
-from tests.client.durable.actors import KEY, Desk, Diary, says, wants
+from tests.client.durable.actors import KEY, Desk, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
+from tests.client.durable.gate import Gate, GateServer
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -61,6 +62,36 @@ def test_what_the_server_redacts_further_is_read_back_into_the_history(tmp_path:
     assert "xyzzy-end" not in result.text
     assert "xyzzy-call" not in repr(desk.session.history)
     assert desk.is_settled()
+
+
+def test_a_client_that_redacts_nothing_still_has_the_history_that_the_gate_keeps(
+    gate: Gate, tmp_path: Path
+) -> None:
+    asked, called, found, said = (new_secret() for _ in range(4))
+    got: list[Any] = []
+    tool = Diary().tool(
+        does=lambda given, _: got.append(given["token"]) or f"it says {found}", approval="it writes"
+    )
+    desk = Desk(tmp_path, tool, server=GateServer(gate))
+    desk.session.release()
+    blind = desk.another(redact=lambda value: value)
+    blind.open()
+    desk.model.then(wants(("note", {"token": called})), says(f"it was {said}"))
+
+    result = blind.run(f"look at {asked}", approve=allowing)
+
+    assert got == [called]
+    assert asked not in repr(desk.model.requests)
+    for secret in (asked, called, found, said):
+        assert secret not in repr(blind.history) + repr(desk.server.events)
+    assert result.text == blind.history[-1].text
+    assert blind.last_sequence == len(desk.server.events)
+    told = blind.history
+    blind.release()
+    again = desk.another()
+    again.open()
+    assert again.history == told
+    again.release()
 
 
 def test_a_secret_in_an_error_is_not_written_down(make: MakeDesk, tmp_path: Path) -> None:

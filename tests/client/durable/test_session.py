@@ -82,8 +82,10 @@ def _has_run(step: str, after: bool) -> bool:
     return step in ("complete", "checkpoint", "end")
 
 
-def test_dropped_run_poison_prevents_reuse_and_distillation_until_recovery(tmp_path: Path) -> None:
-    desk = Desk(tmp_path, Diary().tool(approval="it writes"))
+def test_dropped_run_poison_prevents_reuse_and_distillation_until_recovery(
+    make: MakeDesk, tmp_path: Path
+) -> None:
+    desk = make(tmp_path, Diary().tool(approval="it writes"))
     desk.model.then(wants(("note", {})))
     desk.server.steps.fail("start", Killed())
 
@@ -283,8 +285,8 @@ def test_a_server_that_cannot_be_reached_before_a_turn_leaves_the_session_usable
 # --- ends ------------------------------------------------------------------------------------------
 
 
-def test_close_only_queues_distillation_for_an_explicit_worker(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+def test_close_only_queues_distillation_for_an_explicit_worker(make: MakeDesk, tmp_path: Path) -> None:
+    desk = make(tmp_path)
     desk.model.then(says("hello"))
     desk.run()
     asked = len(desk.model.requests)
@@ -304,8 +306,8 @@ def test_closing_an_empty_session_gives_no_job(make: MakeDesk, tmp_path: Path) -
     assert make(tmp_path).session.close() is None
 
 
-def test_a_with_block_closes_at_a_good_end_and_lets_go_at_a_bad_one(tmp_path: Path) -> None:
-    desk = Desk(tmp_path)
+def test_a_with_block_closes_at_a_good_end_and_lets_go_at_a_bad_one(make: MakeDesk, tmp_path: Path) -> None:
+    desk = make(tmp_path)
     desk.model.then(says("hello"))
     with desk.session:
         desk.run()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from client.durable import Agent, DurableAgentSession, SessionBusy, SnapshotMismatch, WorkspaceMismatch
+from client.durable import (
+    Agent,
+    AsyncDurableAgentSession,
+    DurableAgentSession,
+    ModelReply,
+    SessionBusy,
+    SnapshotMismatch,
+    TextDelta,
+    WorkspaceMismatch,
+)
 from client.durable.directory import identity_of
 from client.durable.routes import HttpSession
 from memory_core.errors import Invalid, NotFound, Unavailable
@@ -121,3 +131,29 @@ def test_title_update_uses_live_durable_claim(gate: Gate, tmp_path: Path) -> Non
     with pytest.raises(SessionBusy):
         gate.transport().write("POST", f"/durable-sessions/{session.session_id}/title", {"title": "Mine"})
     session.release()
+
+
+def test_an_asynchronous_session_is_begun_used_closed_and_resumed(gate: Gate, tmp_path: Path) -> None:
+    async def model(request: Any) -> Any:
+        await asyncio.sleep(0)
+        yield TextDelta("hel")
+        yield TextDelta("lo")
+        yield ModelReply()
+
+    async def work() -> None:
+        scripted = agent(model=model)
+        async with await AsyncDurableAgentSession.start(
+            scripted, tmp_path, title="Notes", settings=gate.settings
+        ) as session:
+            assert (await session.run("hi")).text == "hello"
+            await session.set_title("Notes of today")
+        again = await AsyncDurableAgentSession.resume(
+            scripted, session.session_id, tmp_path, settings=gate.settings
+        )
+        assert [message.text for message in again.history] == ["hi", "hello"]
+        assert (await again.compact(100_000))["job"] is None
+        await again.release()
+
+    asyncio.run(asyncio.wait_for(work(), 50))
+    (listed,) = sessions_of(gate, tmp_path)
+    assert (listed["title"], listed["is_held"]) == ("Notes of today", False)
