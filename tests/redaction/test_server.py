@@ -167,7 +167,7 @@ def test_whatever_fails_nothing_of_the_value_is_kept(
 
 def test_too_deep_a_value_is_not_kept(gate: Redactor) -> None:
     value: object = "harmless"
-    for _ in range(limits.JSON_DEPTH_MAX + 5):
+    for _ in range(limits.REDACTED_DEPTH_MAX + 5):
         value = [value]
 
     redacted = gate.redact_value(value)
