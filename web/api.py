@@ -20,6 +20,7 @@ from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CALLER, CallContext
 from web.parts import Parts
+from web.query import takes
 from web.shapes import HANDOFF_STATES, handoff_shape, session_shape
 
 
@@ -43,6 +44,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/sessions")
     @needs("read")
+    @takes("workspace", "project", "state", "before", "limit")
     def _sessions() -> Response:
         state, limit = lists.state("open", "ended"), lists.limit()
         with parts.database.snapshot() as reading:
@@ -60,6 +62,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/handoffs")
     @needs("read")
+    @takes("workspace", "project", "state", "before", "limit")
     def _handoffs() -> Response:
         state, limit = lists.state(*HANDOFF_STATES), lists.limit()
         with parts.database.snapshot() as reading:
@@ -84,6 +87,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/dead")
     @needs("admin")
+    @takes("after", "limit")
     def _dead() -> Response:
         limit = lists.limit()
         with parts.database.snapshot() as reading:
@@ -103,6 +107,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.post("/dead/<text>/retry")
     @needs("admin")
+    @takes("principal")
     def _retry(text: str) -> Response:
         return json_answer(
             _context(parts).submit(RetryDeadLetter(letter=text, principal=lists.given("principal")))
@@ -110,6 +115,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.post("/dead/<text>/discard")
     @needs("admin")
+    @takes("principal")
     def _discard(text: str) -> Response:
         return json_answer(
             _context(parts).submit(DiscardDeadLetter(letter=text, principal=lists.given("principal")))

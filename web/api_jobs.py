@@ -16,6 +16,7 @@ from web.answers import json_answer
 from web.auth import needs
 from web.job_shapes import job_shape, queue_states, schedule_states, worker_states
 from web.parts import Parts
+from web.query import takes
 from web.submitting import submit
 
 
@@ -26,6 +27,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/jobs")
     @needs("read")
+    @takes("workspace", "project", "state", "kind", "queue", "before", "limit")
     def _jobs() -> Response:
         state, limit = lists.state(*State), lists.limit()
         before = lists.given("before")
@@ -45,8 +47,11 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/jobs/failed")
     @needs("read")
+    @takes("hours", "limit")
     def _failed() -> Response:
         hours = lists.number("hours") or 24
+        if hours > limits.JOBS_FAILED_HOURS_MAX:
+            raise Invalid(f"hours is a number from 1 to {limits.JOBS_FAILED_HOURS_MAX}")
         since = parts.clock.now_us() - hours * 3600 * MICROSECONDS
         with parts.database.snapshot() as reading:
             found = job_counts.failed_since(reading, since, lists.limit(most=limits.JOBS_FAILED_LISTED))
@@ -99,6 +104,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.post("/schedules/<kind>/run")
     @needs("write")
+    @takes("workspace", "project")
     def _run(kind: str) -> Response:
         command = RunSchedule(kind=kind, workspace=lists.given("workspace"), project=lists.given("project"))
         return submit(parts, command)

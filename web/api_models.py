@@ -18,6 +18,7 @@ from web.answers import json_answer
 from web.auth import needs
 from web.bodies import parse_json, read_body
 from web.parts import Parts
+from web.query import takes
 from web.submitting import submit
 
 
@@ -37,6 +38,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/usage")
     @needs("read")
+    @takes("workspace", "project", "days")
     def _usage() -> Response:
         asked = lists.number("days")
         days = 1 if asked is None else asked

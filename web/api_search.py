@@ -22,6 +22,7 @@ from web.api_wiki import kept
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.parts import Parts
+from web.query import takes
 from web.snippets import marked
 
 
@@ -42,8 +43,11 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("")
     @needs("read")
+    @takes("q", "query", "workspace", "project", "scope", "limit")
     def _get() -> Response:
         scopes = ",".join(request.args.getlist("scope")).split(",")
+        if lists.given("q") and lists.given("query"):
+            raise Invalid("q and query are the same; give one of them")
         asked = Asked(
             q=lists.given("q") or lists.given("query") or "",
             workspace=lists.given("workspace"),
@@ -79,10 +83,12 @@ def found_pages(
 
 
 def _answered(parts: Parts, asked: Asked, headers: dict[str, str]) -> Response:
+    if not 1 <= asked.limit <= limits.RESULTS_MAX:
+        raise Invalid(f"limit is a number from 1 to {limits.RESULTS_MAX}, not {asked.limit}")
     text = (asked.q or asked.query).strip()
     with parts.database.snapshot() as reading:
         projects = _projects(reading, asked)
-        hits = found_pages(parts, reading, text, projects, max(1, min(asked.limit, limits.RESULTS_MAX)))
+        hits = found_pages(parts, reading, text, projects, asked.limit)
     return json_answer(_shaped(hits), headers=headers)
 
 

@@ -28,6 +28,7 @@ from web.answers import json_answer
 from web.auth import current, needs
 from web.calls import CALLER
 from web.parts import Parts
+from web.query import takes
 from web.shapes import HANDOFF_STATES, handoff_shape, time_text
 
 _DAY_US = 86_400 * MICROSECONDS
@@ -45,6 +46,7 @@ def blueprint(parts: Parts) -> Blueprint:
 def _lists(routes: Blueprint, parts: Parts) -> None:
     @routes.get("/workspaces")
     @needs("read")
+    @takes("after", "limit")
     def _workspaces() -> Response:
         limit = lists.limit()
         with parts.database.snapshot() as reading:
@@ -66,15 +68,16 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/projects")
     @needs("read")
+    @takes("workspace", "after", "limit")
     def _projects() -> Response:
         limit = lists.limit()
-        workspace, _, name = (lists.given("after") or "").partition("/")
+        cursor = lists.pair("after")
         with parts.database.snapshot() as reading:
             rows = contents.listed_projects(
                 reading,
                 now=parts.clock.now_us(),
                 workspace=lists.given("workspace"),
-                after=(workspace, name),
+                after=cursor,
                 limit=limit,
             )
         items = [
@@ -86,13 +89,14 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
             }
             for row in rows
         ]
-        cursor = f"{rows[-1]['workspace']}/{rows[-1]['name']}" if rows else None
-        return lists.listed(items, limit, headers=kept(limits.LIST_CACHE_SECONDS), after=cursor)
+        following = f"{rows[-1]['workspace']}/{rows[-1]['name']}" if rows else None
+        return lists.listed(items, limit, headers=kept(limits.LIST_CACHE_SECONDS), after=following)
 
 
 def _pages(routes: Blueprint, parts: Parts) -> None:
     @routes.get(f"{_PROJECT}/pages")
     @needs("read")
+    @takes("after", "limit")
     def _listed(workspace: str, project: str) -> Response:
         limit = lists.limit()
         with parts.database.snapshot() as reading:
@@ -123,6 +127,7 @@ def _pages(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get(f"{_PROJECT}/recent")
     @needs("read")
+    @takes("limit")
     def _recent(workspace: str, project: str) -> Response:
         limit = lists.limit(limits.RESULTS_DEFAULT, limits.RESULTS_MAX)
         with parts.database.snapshot() as reading:
@@ -135,11 +140,13 @@ def _pages(routes: Blueprint, parts: Parts) -> None:
 def _standing(routes: Blueprint, parts: Parts) -> None:
     @routes.get(f"{_PROJECT}/briefing")
     @needs("read")
+    @takes("limit")
     def _briefing(workspace: str, project: str) -> Response:
         return json_answer(_brief(parts, workspace, project))
 
     @routes.get(f"{_PROJECT}/overview")
     @needs("read")
+    @takes("limit")
     def _overview(workspace: str, project: str) -> Response:
         now = parts.clock.now_us()
         with parts.database.snapshot() as reading:
@@ -164,6 +171,7 @@ def _standing(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get(f"{_PROJECT}/handoffs")
     @needs("read")
+    @takes("state", "before", "limit")
     def _handoffs(workspace: str, project: str) -> Response:
         state, limit = lists.state(*HANDOFF_STATES), lists.limit()
         with parts.database.snapshot() as reading:

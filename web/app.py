@@ -17,6 +17,7 @@ from web import (
     api_models,
     api_search,
     api_tokens,
+    api_versions,
     api_wiki,
     assets,
     auth,
@@ -31,6 +32,7 @@ from web import (
     metrics,
     pool,
     pool_models,
+    query,
     ui,
     wiki,
 )
@@ -55,6 +57,7 @@ def create_app(settings: Settings | None = None, parts: Parts | None = None) -> 
     app = Flask("web", static_folder=None)
     app.config["MAX_CONTENT_LENGTH"] = READ_MAX_BYTES
     answers.install(app)
+    query.install(app)
     auth.install(app, parts.tokens)
     app.after_request(_hardened)
     app.after_request(remember_browser)
@@ -77,6 +80,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         api_tokens.blueprint(parts),
         wiki.blueprint(parts),
         api_wiki.blueprint(parts),
+        api_versions.blueprint(parts),
         api_search.blueprint(parts),
         history.blueprint(parts),
         api_jobs.blueprint(parts),

@@ -18,11 +18,13 @@ from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
 from memory_core.store import git_batches
 from memory_core.store.database import Snapshot
+from web import lists
 from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.bodies import parse_json, read_body
 from web.calls import CallContext
 from web.parts import Parts
+from web.query import takes
 
 _DEFAULT = 20
 
@@ -33,8 +35,9 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/checkpoints")
     @needs("read")
+    @takes("workspace", "project", "path", "limit")
     def _checkpoints() -> Response:
-        count, given = _limit(), request.args
+        count, given = lists.limit(_DEFAULT, limits.RESULTS_MAX), _given("workspace", "project", "path")
         path = page_path(given["path"]) if given.get("path") else None
         with parts.database.snapshot() as reading:
             project = _project(reading, given) if path or given.get("project") else None
@@ -54,8 +57,9 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/pages/restore")
     @needs("read")
+    @takes("workspace", "project", "path", "from")
     def _preview() -> Response:
-        project, path, state = _state(request.args)
+        project, path, state = _state(_given("workspace", "project", "path", "from"))
         return json_answer(
             {
                 "workspace": project.workspace,
@@ -107,6 +111,11 @@ def _context(parts: Parts) -> CallContext:
     return parts.context(current(), request.environ)
 
 
+def _given(*names: str) -> dict[str, str]:
+    """The parameters of the query that are not empty."""
+    return {name: text for name in names if (text := lists.given(name)) is not None}
+
+
 def _texts(*names: str) -> dict[str, str]:
     """The fields of the body, all of them texts that may be left out."""
     body = read_body(request)
@@ -121,13 +130,6 @@ def _texts(*names: str) -> dict[str, str]:
         if value is not None:
             found[name] = value
     return found
-
-
-def _limit() -> int:
-    text = request.args.get("limit", "")
-    if text and not (text.isascii() and text.isdigit() and len(text) < 10):
-        raise Invalid("limit is a whole number")
-    return max(1, min(int(text or _DEFAULT), limits.RESULTS_MAX))
 
 
 def _pending(batch: git_batches.Batch) -> dict[str, Any]:

@@ -29,7 +29,9 @@ def state(*known: str) -> str | None:
 
 def limit(default: int = limits.LIST_DEFAULT, most: int = limits.LIST_MAX) -> int:
     asked = number("limit")
-    return max(1, min(default if asked is None else asked, most))
+    if asked is not None and not 1 <= asked <= most:
+        raise Invalid(f"limit is a number from 1 to {most}, not {asked}")
+    return min(default, most) if asked is None else asked
 
 
 def number(name: str) -> int | None:
@@ -37,8 +39,19 @@ def number(name: str) -> int | None:
     if text is None:
         return None
     if not (text.isascii() and text.isdigit() and len(text) < 19):
-        raise Invalid(f"{name} is a whole number")
+        raise Invalid(f"{name} is a whole number, not {text[:40]!r}")
     return int(text)
+
+
+def pair(name: str) -> tuple[str, str]:
+    """A cursor `workspace/project`; empty texts where none is given."""
+    text = given(name)
+    if text is None:
+        return "", ""
+    workspace, slash, project = text.partition("/")
+    if not (slash and workspace and project):
+        raise Invalid(f"{name} is workspace/project as the list before gave it, not {text[:64]!r}")
+    return workspace, project
 
 
 def project(reading: Snapshot) -> bytes | None:

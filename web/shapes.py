@@ -48,5 +48,24 @@ def handoff_shape(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def version_shape(row: Mapping[str, Any]) -> dict[str, Any]:
+    """`state`: newest, older, or deleted (the newest one of a page that is gone)."""
+    is_newest = row["id"] == row["newest_id"]
+    return {
+        "version_id": id_text(row["id"]),
+        "path": row["path"],
+        "state": ("deleted" if row["tombstoned_at"] else "newest") if is_newest else "older",
+        "title": row["title"],
+        "kind": row["kind"],
+        "tier": row["tier"],
+        "cause": row["cause"],
+        "author": row["actor"],
+        "created_at": rfc3339(row["created_at"]),
+        "superseded_at": time_text(row["superseded_at"]),
+        "supersedes": id_text(row["supersedes"]) if row["supersedes"] else None,
+        "chars": row["chars"],
+    }
+
+
 def time_text(us: int | None) -> str | None:
     return rfc3339(us) if us is not None else None

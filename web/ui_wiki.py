@@ -16,12 +16,13 @@ from memory_core.domain.project import Project
 from memory_core.errors import NotFound
 from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
-from memory_core.store import briefing, contents, handoffs, health, knowledge, links, searching
+from memory_core.store import briefing, contents, handoffs, health, knowledge, links, searching, version_lists
 from memory_core.store.database import Snapshot
 from memory_core.store.links import LinkedPage
 from memory_core.store.pages import StoredPage, page_at, version_row
 from web import lists
 from web.api_search import found_pages
+from web.api_versions import one_version, versions_of
 from web.auth import current, needs
 from web.markdown import Markdown
 from web.parts import Parts
@@ -31,6 +32,8 @@ from web.snippets import marked
 _DAY_US = 86_400 * MICROSECONDS
 _HITS = 50
 _RECENT = 10
+#: Of one page, beside its text; the others are on a page of their own.
+_VERSIONS = 5
 FILTERS: Mapping[str, Callable[..., Any]] = {"marked": marked, "id": id_text}
 
 
@@ -41,11 +44,9 @@ def add(routes: Blueprint, parts: Parts) -> None:
     @needs("read")
     def home() -> str:
         limit = lists.limit(limits.LIST_MAX)
-        workspace, _, name = (lists.given("after") or "").partition("/")
+        after = lists.pair("after")
         with parts.database.snapshot() as reading:
-            rows = contents.listed_projects(
-                reading, now=parts.clock.now_us(), after=(workspace, name), limit=limit
-            )
+            rows = contents.listed_projects(reading, now=parts.clock.now_us(), after=after, limit=limit)
         projects = [dict(row) for row in rows]
         cursor = f"{projects[-1]['workspace']}/{projects[-1]['name']}" if projects else ""
         return render_template(
@@ -67,6 +68,38 @@ def add(routes: Blueprint, parts: Parts) -> None:
             if stored is None:
                 raise NotFound(f"There is no page {path[:200]} in {found.workspace}/{found.name} (yet).")
             return _page(reading, markdown, found, stored, parts.clock.now_us())
+
+    @routes.get("/projects/<workspace>/<project>/versions/<path:path>")
+    @needs("read")
+    def versions(workspace: str, project: str, path: str) -> str:
+        place, before = page_path(path), lists.number("before")
+        limit = lists.limit()
+        with parts.database.snapshot() as reading:
+            found = named(reading, workspace, project)
+            first = version_lists.FIRST if before is None else before
+            rows = versions_of(reading, found, place, before=first, limit=limit)
+        return render_template(
+            "versions.html",
+            project=found,
+            path=rows[0]["path"] if rows else place.path,
+            versions=rows,
+            following=lists.next_address(before=rows[-1]["seq"]) if len(rows) >= limit else None,
+        )
+
+    @routes.get("/projects/<workspace>/<project>/version/<version>/<path:path>")
+    @needs("read")
+    def version(workspace: str, project: str, version: str, path: str) -> str:
+        place = page_path(path)
+        with parts.database.snapshot() as reading:
+            found = named(reading, workspace, project)
+            row = one_version(reading, found, place, version)
+        body = row["content"][row["body_start"] :]
+        return render_template(
+            "version.html",
+            project=found,
+            version=row,
+            html=markdown.html(body, page_path(row["path"]), row["title"], _locate(found, ())),
+        )
 
     @routes.get("/search")
     @needs("read")
@@ -130,6 +163,8 @@ def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredP
         page=stored,
         html=markdown.html(stored.body, place, stored.title, _locate(found, outgoing)),
         author=version_row(reading, stored.version_id)["actor"],
+        versions=versions_of(reading, found, place, before=version_lists.FIRST, limit=_VERSIONS),
+        more_versions=_VERSIONS,
         head=stored.content[: stored.body_start].strip().strip("-").strip(),
         outgoing=links.each_once(outgoing),
         entry=knowledge.by_page(reading, stored.id),

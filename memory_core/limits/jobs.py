@@ -54,6 +54,8 @@ POOL_WORKERS_KNOWN = 256
 JOBS_TIMED = 20
 #: Failed jobs that one answer lists.
 JOBS_FAILED_LISTED = 50
+#: How far back failed jobs are asked for.
+JOBS_FAILED_HOURS_MAX = 8_760
 
 # --- schedules ----------------------------------------------------------------------------------
 SCHEDULE_MAX_CHARS = 128
