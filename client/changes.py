@@ -40,6 +40,16 @@ class FileChange:
             return "remove"
         return "create" if self.before is None else "change"
 
+    @property
+    def size(self) -> str:
+        """How many lines come and go, in words."""
+        before, after = (self.before or "").splitlines(), (self.after or "").splitlines()
+        marks = [line[:1] for line in difflib.ndiff(before, after)]
+        told = [(marks.count("+"), "added"), (marks.count("-"), "removed")]
+        return (
+            ", ".join(f"{count} line{'s' * (count != 1)} {what}" for count, what in told if count) or "mode"
+        )
+
 
 def read_text(path: Path) -> str | None:
     """The text of a configuration file, None if there is none; `Invalid` when it is no UTF-8 text."""

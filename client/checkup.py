@@ -14,9 +14,10 @@ from client.findings import Failed, Finding, finding
 from client.server import Server
 from client.settings import ClientSettings
 from client.spool import Spool
+from memory_core.domain import place
 from memory_core.domain.recalled import unfenced
 
-PROJECT = "memoryd-doctor"
+PROJECT = place.CHECK_PROJECT
 #: Files and folders that a line of the report names.
 _NAMED = 3
 

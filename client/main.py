@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import pkgutil
 import sys
 from typing import Any
@@ -12,6 +13,7 @@ import click
 import client.commands
 from client.output import fail
 from client.server import ServerError
+from memory_core.config import unknown_variables
 
 
 class Commands(click.Group):
@@ -33,9 +35,18 @@ def cli() -> None:
     """Long-term memory for coding agents."""
 
 
+def _warn_of_variables() -> None:
+    for variable, meant in unknown_variables(os.environ).items():
+        hint = f"; did you mean {meant}?" if meant else ""
+        click.echo(f"memoryd: nobody reads {variable}{hint}", err=True)
+
+
 def main(arguments: list[str] | None = None) -> Any:
     """Run the command line; errors of the server become one sentence and an exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
+    # A hook prints nothing that its host does not expect, and `up` refuses what is nearly a setting itself.
+    if arguments[:1] not in (["hook"], ["up"], ["worker"], ["completions"]):
+        _warn_of_variables()
     try:
         return cli(arguments, prog_name="memoryd")
     except ServerError as error:

@@ -38,11 +38,24 @@ def list_scope_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def emit(value: Any, *, as_json: bool, text: Callable[[], None]) -> None:
-    """Print `value` as JSON, or call `text` to print it for people."""
+    """Print `value` as JSON, or call `text` to print it for people.
+
+    JSON is for programs: the fence around recalled text goes, what it says of the source is in fields of its own.
+    """
     if as_json:
-        click.echo(json.dumps(value, ensure_ascii=False, indent=2))
+        click.echo(json.dumps(_bare(value), ensure_ascii=False, indent=2))
     else:
         text()
+
+
+def _bare(value: Any) -> Any:
+    if isinstance(value, str):
+        bare = unfenced(value)
+        # The end marker stands on a line of its own.
+        return bare if bare == value else bare.removesuffix("\n")
+    if isinstance(value, dict):
+        return {name: _bare(item) for name, item in value.items()}
+    return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def confirm(question: str) -> None:

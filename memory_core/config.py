@@ -8,11 +8,11 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from memory_core import config_file, limits
+from memory_core import config_file, limits, variables
 from memory_core.errors import Invalid, Unavailable
 
 #: Prefix of every environment variable; `data_dir` is `MEMORYD_DATA_DIR`.
-PREFIX = "MEMORYD_"
+PREFIX = variables.PREFIX
 
 DEFAULT_PORT = 49374
 
@@ -233,9 +233,13 @@ def install_id(settings: Settings) -> str:
 def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] | None = None) -> Settings:
     """Defaults, then the file's table `[server]`, then `MEMORYD_*` of the environment, then `overrides` (those not None).
 
-    Raises `Invalid` that names the variable or the file's key when a value cannot be read, or that both ports are one.
+    Raises `Invalid` that names the variable or the file's key when a value cannot be read, a variable that is nearly a
+    setting's, or that both ports are one.
     """
     environ = os.environ if environ is None else environ
+    for variable, meant in unknown_variables(environ).items():
+        if meant is not None:
+            raise Invalid(f"{variable} is no setting; {meant} is (docs/settings.md lists them)")
     told: dict[str, Any] = {}
     for f in fields(Settings):
         text = environ.get(PREFIX + f.name.upper())
@@ -250,6 +254,11 @@ def load(overrides: Mapping[str, Any] | None = None, environ: Mapping[str, str] 
     if settings.effective_probe_port == settings.port:
         raise Invalid(f"port and probe port are both {settings.port}; choose another one with --probe-port")
     return settings
+
+
+def unknown_variables(environ: Mapping[str, str]) -> dict[str, str | None]:
+    """Variables that look like memoryd's and are not, with the one that is probably meant; see `memory_core.variables`."""
+    return variables.unknown(environ, [f.name for f in fields(Settings)], config_file.SECTIONS)
 
 
 def section(settings: Settings, name: str, environ: Mapping[str, str] | None = None) -> dict[str, Any]:

@@ -22,7 +22,10 @@ Planner = Callable[[Place, list[Installer]], list[FileChange]]
 
 
 def shared_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """`--apply` and `--json`."""
+    """`--apply`, `--diff` and `--json`."""
+    function = click.option("--diff", "with_diff", is_flag=True, help="Show each change line by line.")(
+        function
+    )
     function = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")(function)
     return click.option("--apply", "is_applied", is_flag=True, help="Write the changes.")(function)
 
@@ -54,7 +57,13 @@ def connection_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run(
-    planner: Planner, clients: Sequence[str], *, is_applied: bool, as_json: bool, with_notes: bool = False
+    planner: Planner,
+    clients: Sequence[str],
+    *,
+    is_applied: bool,
+    as_json: bool,
+    with_diff: bool = False,
+    with_notes: bool = False,
 ) -> None:
     """Plan, then show or apply; a `CoreError` becomes one sentence and exit code 1."""
     try:
@@ -68,7 +77,7 @@ def run(
     if as_json:
         click.echo(json.dumps(_report(changes, backups, notes, is_applied=is_applied), indent=2))
     else:
-        _tell(changes, backups, notes, is_applied=is_applied)
+        _tell(changes, backups, notes, is_applied=is_applied, with_diff=with_diff)
 
 
 def _report(
@@ -82,17 +91,26 @@ def _report(
     }
 
 
-def _tell(changes: list[FileChange], backups: list[Path], notes: list[str], *, is_applied: bool) -> None:
-    if not any(change.is_needed for change in changes):
+def _tell(
+    changes: list[FileChange],
+    backups: list[Path],
+    notes: list[str],
+    *,
+    is_applied: bool,
+    with_diff: bool,
+) -> None:
+    needed = [change for change in changes if change.is_needed]
+    if not needed:
         click.echo("Nothing to change.")
         return
+    for change in needed:
+        click.echo(f"{change.action:7} {change.path}  ({change.size})")
+    if with_diff:
+        click.echo("\n" + preview(changes, hide=secrets_in(changes)), nl=False)
     if not is_applied:
-        click.echo(preview(changes, hide=secrets_in(changes)), nl=False)
-        click.echo("\nNothing was written. Run the command again with --apply.")
+        how = "" if with_diff else " --diff shows each line."
+        click.echo(f"\nNothing was written.{how} Run the command again with --apply.")
         return
-    for change in changes:
-        if change.is_needed:
-            click.echo(f"{change.action:7} {change.path}")
     for backup in backups:
         click.echo(f"backup  {backup}")
     for note in notes:

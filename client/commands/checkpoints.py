@@ -15,13 +15,17 @@ from client.settings import load
 @list_scope_options
 @json_option
 def command(path: str | None, limit: int, workspace: str | None, project: str | None, as_json: bool) -> None:
-    """List commits of the wiki, newest first; with PATH, those that changed this page."""
+    """List commits of the wiki, newest first; with PATH, those that changed this page.
+
+    What stands under "from" is what `memoryd restore-page PATH --from` takes.
+    """
     found = Server(load()).get(
         "/api/v1/checkpoints", path=path, limit=limit, workspace=workspace, project=project
     )
-    columns = ("when", "commit", "by", "message", "checkpoint")
+    # Either may be given to restore-page; a checkpoint whose commit is not made yet has only its own id.
+    columns = ("when", "from", "by", "message")
     rows = [
-        (c["at"][:19], (c["commit"] or "pending")[:12], c["author"], c["message"], " ".join(c["checkpoints"]))
+        (c["at"][:19], c["commit"][:12] if c["commit"] else c["checkpoints"][0], c["author"], c["message"])
         for c in found
     ]
-    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No checkpoint."))
+    emit(found, as_json=as_json, text=lambda: table(columns, rows, empty="No checkpoint.", cut="message"))

@@ -12,7 +12,9 @@ from client.install import Connection, plan_hooks
 @click.argument("clients", nargs=-1)
 @connection_options
 @shared_options
-def command(clients: tuple[str, ...], connection: Connection, is_applied: bool, as_json: bool) -> None:
+def command(
+    clients: tuple[str, ...], connection: Connection, is_applied: bool, with_diff: bool, as_json: bool
+) -> None:
     """Register memoryd's hooks in CLIENTS (default: all that are supported).
 
     Without --apply it only shows what would change. Existing settings are kept; a file that is
@@ -23,5 +25,6 @@ def command(clients: tuple[str, ...], connection: Connection, is_applied: bool, 
         clients,
         is_applied=is_applied,
         as_json=as_json,
+        with_diff=with_diff,
         with_notes=True,
     )

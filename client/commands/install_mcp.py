@@ -12,7 +12,9 @@ from client.install import Connection, plan_mcp
 @click.argument("clients", nargs=-1)
 @connection_options
 @shared_options
-def command(clients: tuple[str, ...], connection: Connection, is_applied: bool, as_json: bool) -> None:
+def command(
+    clients: tuple[str, ...], connection: Connection, is_applied: bool, with_diff: bool, as_json: bool
+) -> None:
     """Register memoryd's MCP server in CLIENTS (default: all that are supported).
 
     The token is written into the clients' own files, which are then readable by you alone. Without
@@ -23,4 +25,5 @@ def command(clients: tuple[str, ...], connection: Connection, is_applied: bool, 
         clients,
         is_applied=is_applied,
         as_json=as_json,
+        with_diff=with_diff,
     )

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 from client import jobs
-from client.commands.status import flattened
 from client.output import confirm, emit, json_option, table
 from client.server import Server
 from client.settings import load
@@ -223,3 +222,18 @@ def _facts(job: dict[str, Any]) -> list[tuple[str, Any]]:
 
 def _many(count: int) -> str:
     return f"{count} job{'' if count == 1 else 's'}"
+
+
+def flattened(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    """Nested facts as rows: `result.files` → value."""
+    rows: list[tuple[str, Any]] = []
+    for key, item in value.items():
+        name = f"{prefix}{key}"
+        rows += flattened(item, f"{name}.") if isinstance(item, dict) else [(name, _worded(item))]
+    return rows
+
+
+def _worded(value: Any) -> Any:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value

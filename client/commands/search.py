@@ -28,9 +28,12 @@ def command(
     as_json: bool,
 ) -> None:
     """Search the memory for QUERY. No character in it is special."""
+    text = " ".join(query)
+    if not text.strip():
+        raise click.UsageError("QUERY is empty; say what to look for, in words that the page would use")
     answer = Server(load()).tool(
         "memory_query",
-        query=" ".join(query),
+        query=text,
         limit=limit,
         workspace=workspace,
         project=project,

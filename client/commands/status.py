@@ -2,39 +2,142 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, table, visible
+from client.output import emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
+
+#: Parts that have a line of their own, in this order.
+_PARTS = ("broker", "writer", "disk", "wiki", "git", "models")
+_WIDTH = 10
 
 
 @click.command()
 @scope_options
 @json_option
 def command(workspace: str | None, project: str | None, as_json: bool) -> None:
-    """Show health, counts and backlog."""
+    """Say whether memoryd works, what it holds and what waits. --json tells every detail."""
     status = Server(load()).tool("memory_status", workspace=workspace, project=project)
-    emit(status, as_json=as_json, text=lambda: table(("", ""), flattened(status), empty="No status."))
+    emit(status, as_json=as_json, text=lambda: _print(status))
 
 
-def flattened(value: dict[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    """Nested facts as rows: `broker.version` → value."""
-    rows: list[tuple[str, Any]] = []
-    for key, item in value.items():
-        name = f"{prefix}{key}"
-        if isinstance(item, dict):
-            rows += flattened(item, f"{name}.")
-        elif name.endswith("wiki.troubles"):
-            rows += [(name, f"{visible(one['file'])}: {visible(one['trouble'])}") for one in item]
-        else:
-            rows.append((name, _worded(item)))
-    return rows
+def _print(status: dict[str, Any]) -> None:
+    health = status["health"]
+    is_well = status["status"] == "ok"
+    click.secho(f"memoryd {health.get('version', '')} at {health.get('url', '?')}: ", bold=True, nl=False)
+    click.secho(
+        "all is well" if is_well else "something is wrong", fg="green" if is_well else "red", bold=True
+    )
+    for name, text in _lines(status, health):
+        click.echo(f"{name:<{_WIDTH}} {visible(text)}")
 
 
-def _worded(value: Any) -> Any:
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else value
+def _lines(status: dict[str, Any], health: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    yield "data", str(health.get("data_dir", "?"))
+    counts = status["counts"]
+    yield (
+        "holds",
+        f"{status['scope']}: {_many(counts['pages_latest'], 'page')} ({_many(counts['pages_all'], 'version')}),"
+        f" {_many(counts['sessions'], 'session')} ({counts['sessions_open']} open),"
+        f" {_many(counts['observations'], 'event')}, {_many(counts['handoffs_open'], 'handoff')} waiting",
+    )
+    yield "last event", _time(status.get("last_event"))
+    yield "waits", _waiting(status)
+    for part in _PARTS:
+        if isinstance(health.get(part), dict):
+            yield part, _part(part, health[part])
+    wiki = health.get("wiki") or {}
+    for row in wiki.get("troubles", []):
+        yield "", f"{row['file']}: {row['trouble']}"
+    for folder, why in (wiki.get("strangers") or {}).items():
+        yield "", f"{folder}: {why}"
+    hidden = wiki.get("troubles_in_all", 0) - len(wiki.get("troubles", []))
+    if hidden > 0:
+        yield "", f"and {hidden} files more: status --json, or /api/v1/wiki"
+
+
+def _waiting(status: dict[str, Any]) -> str:
+    backlog = status.get("backlog") or {}
+    said: list[str] = []
+    if entries := backlog.get("entries"):
+        said.append(f"{_many(entries, 'command')} (the oldest for {backlog['oldest_age_seconds']:.0f} s)")
+    if files := status.get("files_pending"):
+        said.append(f"{_many(files, 'file')} of the wiki")
+    return ", ".join(said) or "nothing"
+
+
+def _part(name: str, said: dict[str, Any]) -> str:
+    """`ok` and the one fact that people ask for, or what is wrong and why."""
+    status = str(said.get("status", "ok"))
+    if status != "ok":
+        reasons = [said.get("away"), said.get("reason"), _held(said), _silent(said)]
+        return "; ".join([status, *(str(reason) for reason in reasons if reason)])
+    return ", ".join(filter(None, ("ok", _FACTS[name](said))))
+
+
+def _held(said: dict[str, Any]) -> str:
+    rows = said.get("held") or []
+    named = [
+        f"{row['missing']} of {row['pages']} pages of {row['project']} ({row['reason']})" for row in rows
+    ]
+    return "; ".join(named)
+
+
+def _silent(said: dict[str, Any]) -> str:
+    seconds = said.get("silent_seconds")
+    return f"silent for {seconds:.0f} s" if isinstance(seconds, int | float) else ""
+
+
+def _wiki(said: dict[str, Any]) -> str:
+    watcher = said.get("watcher") or {}
+    told = [
+        f"{_many(said.get('files', 0), 'file')} of {_many(said.get('pages', 0), 'page')}",
+        "changes are seen at once" if watcher.get("state") == "watching" else "looked at every 30 s",
+    ]
+    left = [(said.get("waiting"), "still changing"), (said.get("broken"), "no text")]
+    return ", ".join([*told, *(f"{number} {what}" for number, what in left if number)])
+
+
+def _git(said: dict[str, Any]) -> str:
+    told = [f"last commit {str(said['last_commit'])[:12]}" if said.get("last_commit") else "no commit yet"]
+    if said.get("pending_files"):
+        told.append(f"{_many(said['pending_files'], 'file')} to be committed")
+    if held := said.get("held_back"):
+        told.append(f"not committed because of a secret in them: {', '.join(held)}")
+    return ", ".join([*told, *filter(None, (said.get("reason"), said.get("note")))])
+
+
+def _models(said: dict[str, Any]) -> str:
+    if said.get("state") == "off":
+        return "no provider (none is needed)"
+    named = [f"{said[kind]} {said.get(model) or ''}".strip() for kind, model in _MODELS if said.get(kind)]
+    return ", ".join([str(said.get("state")), *named, *filter(None, (said.get("message"),))])
+
+
+_MODELS = (("provider", "model"), ("embed_provider", "embed_model"))
+_FACTS = {
+    "broker": lambda said: (
+        f"{'embedded' if said.get('is_embedded') else 'external'} {said.get('version', '')}".strip()
+    ),
+    "writer": lambda said: f"process {said['pid']}" if said.get("pid") else "",
+    "disk": lambda said: (
+        f"room for {said['backlog_room_bytes'] / 1e9:.1f} GB of events"
+        if said.get("backlog_room_bytes")
+        else ""
+    ),
+    "wiki": _wiki,
+    "git": _git,
+    "models": _models,
+}
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _time(text: str | None) -> str:
+    return f"{text[:10]} {text[11:19]} UTC" if text else "none yet"

@@ -38,7 +38,10 @@ def give_feedback(body: GiveFeedback, tx: Transaction) -> Answer | Refusal:
         return Refusal(code=error.code, message=str(error))
     except ValueError:
         return Refusal(code=Invalid.code, message=f"signal is one of: {', '.join(Signal)}")
-    row = projects.named(tx, place.name_from(body.workspace), _project_name(body.project))
+    try:
+        row = projects.named(tx, *place.project_named(body.workspace, body.project))
+    except Invalid as error:
+        return Refusal(code=error.code, message=str(error))
     page = None if row is None else pages.page_at(tx, row["id"], path.key)
     if page is None:
         return Refusal(code="not_found", message=f"there is no page {path.path!r}; search for it")
@@ -60,7 +63,3 @@ def give_feedback(body: GiveFeedback, tx: Transaction) -> Answer | Refusal:
         "salience": salience,
         "routed_to_lint": signal in FLAGS,
     }
-
-
-def _project_name(text: str) -> str:
-    return text if text == place.GLOBAL_PROJECT else place.name_from(text)

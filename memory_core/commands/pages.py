@@ -290,14 +290,10 @@ def _page_to_delete(
 
 
 def _names(workspace: str, project: str) -> tuple[str, str]:
-    found = (place.name_from(workspace), _project_name(project))
+    found = place.project_named(workspace, project)
     if not all(found):
         raise Invalid("a page needs the names of its workspace and project")
     return found
-
-
-def _project_name(text: str) -> str:
-    return place.GLOBAL_PROJECT if text.strip() == place.GLOBAL_PROJECT else place.name_from(text)
 
 
 def _refused(error: CoreError) -> Refusal:

@@ -9,12 +9,16 @@ import hashlib
 import re
 import unicodedata
 
+from memory_core.errors import Invalid
 from memory_core.limits import NAME_MAX_CHARS, PATH_MAX_BYTES
 
 DEFAULT_WORKSPACE = "default"
 DEFAULT_PROJECT = "scratch"
 #: Holds what is true in every project; written on purpose only, never by capture.
 GLOBAL_PROJECT = "_global"
+
+#: Where `memoryd doctor` writes and deletes its page; no list shows it.
+CHECK_PROJECT = "memoryd-doctor"
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*\Z")
 _NOT_IN_NAME = re.compile(r"[^a-z0-9._-]+")
@@ -51,6 +55,21 @@ def name_from(text: str) -> str:
             :8
         ]
     )
+
+
+def project_named(workspace: str | None, project: str) -> tuple[str, str]:
+    """Workspace and project as a person or a program names them; empty where nothing was named.
+
+    There is one global project, in the default workspace: it is meant without a workspace too, and `Invalid` in another one.
+    """
+    named = name_from(workspace or "")
+    if project.strip() != GLOBAL_PROJECT:
+        return named, name_from(project)
+    if named not in ("", DEFAULT_WORKSPACE):
+        raise Invalid(
+            f"{GLOBAL_PROJECT} is one for all workspaces and lies in {DEFAULT_WORKSPACE!r}: leave the workspace out"
+        )
+    return DEFAULT_WORKSPACE, GLOBAL_PROJECT
 
 
 def plain_path(path: str | None) -> str | None:

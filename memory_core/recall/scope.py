@@ -51,9 +51,9 @@ def names_for_write(
     the workspace that is worked in, else of the default one. Without names as `project_for`, but the directory's project
     need not be there either."""
     if project:
-        name = _project_name(project)
-        if workspace:
-            return _workspace_name(workspace), name
+        wanted, name = _names(workspace, project)
+        if wanted:
+            return wanted, name
         known, active = _alone(reading, asker, name)
         return (known["workspace"] if known is not None else active), name
     if not workspace and (new := _not_yet(reading, asker)):
@@ -104,15 +104,12 @@ def _alone(reading: Reading, asker: Asker, name: str) -> tuple[Row | None, str]:
 def _named(reading: Reading, asker: Asker, workspace: str | None, project: str | None) -> Project:
     if not project:
         raise Invalid("workspace alone names no project: give project too, or neither")
-    name = _project_name(project)
-    if workspace:
-        row = projects.named(reading, _workspace_name(workspace), name)
-    else:
-        row, _ = _alone(reading, asker, name)
+    wanted, name = _names(workspace, project)
+    row = projects.named(reading, wanted, name) if wanted else _alone(reading, asker, name)[0]
     if row is not None:
         return Project.from_row(row)
-    wanted = f"{_workspace_name(workspace)}/{name}" if workspace else name
-    raise NotFound(f"there is no project {wanted!r}; there are: {_listed(_all_names(reading))}")
+    said = f"{wanted}/{name}" if wanted else name
+    raise NotFound(f"there is no project {said!r}; there are: {_listed(_all_names(reading))}")
 
 
 def _not_yet(reading: Reading, asker: Asker) -> str:
@@ -158,7 +155,9 @@ def _unknown(reading: Reading, open_ones: list[str]) -> NotFound:
 
 def _all_names(reading: Reading) -> list[str]:
     return [
-        f"{row['workspace']}/{row['name']}" for row in projects.listed(reading, limit=_CANDIDATES_SHOWN + 1)
+        f"{row['workspace']}/{row['name']}"
+        for row in projects.listed(reading, limit=_CANDIDATES_SHOWN + 2)
+        if row["name"] != place.CHECK_PROJECT
     ]
 
 
@@ -167,12 +166,9 @@ def _listed(names: list[str]) -> str:
     return (shown + ", …" if len(names) > _CANDIDATES_SHOWN else shown) or "none yet"
 
 
-def _workspace_name(text: str) -> str:
-    return place.name_from(text) or place.DEFAULT_WORKSPACE
-
-
-def _project_name(text: str) -> str:
-    name = place.GLOBAL_PROJECT if text.strip() == place.GLOBAL_PROJECT else place.name_from(text)
+def _names(workspace: str | None, project: str) -> tuple[str, str]:
+    """Workspace and project; without a workspace its name is empty."""
+    wanted, name = place.project_named(workspace, project)
     if not name:
         raise Invalid("project is empty; leave it out to mean the current one")
-    return name
+    return wanted or (place.DEFAULT_WORKSPACE if workspace else ""), name

@@ -6,6 +6,7 @@ from typing import Any
 
 from sqlalchemy import and_, bindparam, func, or_, select
 
+from memory_core.domain.place import CHECK_PROJECT
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.transaction import Reading
@@ -14,6 +15,7 @@ _LIVE = and_(
     pages.c.tombstoned_at.is_(None),
     or_(pages.c.expires_at.is_(None), pages.c.expires_at > bindparam("now")),
 )
+_SHOWN = projects.c.name != CHECK_PROJECT
 _PAGE_COUNT = func.count(pages.c.number).label("page_count")
 _LAST = func.max(pages.c.updated_at).label("last_updated")
 _WORKSPACES = Statement(
@@ -23,7 +25,7 @@ _WORKSPACES = Statement(
         _PAGE_COUNT,
         _LAST,
     )
-    .outerjoin_from(workspaces, projects, projects.c.workspace_id == workspaces.c.id)
+    .outerjoin_from(workspaces, projects, and_(projects.c.workspace_id == workspaces.c.id, _SHOWN))
     .outerjoin(pages, and_(pages.c.project_id == projects.c.id, _LIVE))
     .where(workspaces.c.name > bindparam("after"))
     .group_by(workspaces.c.id)
@@ -35,6 +37,7 @@ _PROJECTS = Statement(
     .join_from(projects, workspaces, workspaces.c.id == projects.c.workspace_id)
     .outerjoin(pages, and_(pages.c.project_id == projects.c.id, _LIVE))
     .where(
+        _SHOWN,
         or_(bindparam("workspace").is_(None), workspaces.c.name == bindparam("workspace")),
         or_(
             workspaces.c.name > bindparam("after_workspace"),

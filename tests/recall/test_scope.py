@@ -9,6 +9,7 @@ import pytest
 
 from memory_core.commands.capture import RecordObservation
 from memory_core.commands.pages import WritePage
+from memory_core.domain.command import Refusal
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import session_id_from
 from memory_core.recall.recent import recent
@@ -40,6 +41,30 @@ def project(
     with books.database.snapshot() as reading:
         found = project_for(reading, asker, workspace, name)
     return f"{found.workspace}/{found.name}"
+
+
+def test_the_global_project_is_one_for_every_workspace(books: Books):
+    books.apply(WritePage(workspace="work", project="alpha", path="a", body="b"))
+    books.apply(
+        RecordObservation(event=event(session_key="s"), source="test", project="alpha", workspace="work"),
+        principal="ada",
+    )
+    books.apply(WritePage(workspace="default", project="_global", path="a", body="b"))
+
+    assert {project(books, workspace, "_global") for workspace in (None, "default", "Default ")} == {
+        "default/_global"
+    }
+    with books.database.snapshot() as reading:
+        asker = Asker(principal="ada")
+        assert names_for_write(reading, asker, None, "_global") == ("default", "_global")
+        with pytest.raises(Invalid, match="leave the workspace out"):
+            names_for_write(reading, asker, "work", "_global")
+    with pytest.raises(Invalid, match="leave the workspace out"):
+        project(books, "work", "_global")
+    refused = books.apply(WritePage(workspace="work", project="_global", path="a", body="b"))
+    assert isinstance(refused, Refusal)
+    assert refused.code == "invalid"
+    assert books.query("SELECT count(*) AS n FROM projects WHERE name = '_global'")[0]["n"] == 1
 
 
 def test_a_named_project_wins(books: Books):

@@ -67,8 +67,14 @@ def _held(data_dir: Path, row: str, holder: Mapping[str, object]) -> str:
     where = f" on host {host}" if host not in (None, os.uname().nodename) else ""
     return (
         f"memoryd already runs on {data_dir} (its {row}): process {holder.get('pid', 'unknown')}{where}, "
-        f"started as: {holder.get('command', 'unknown')}"
+        f"started as: {holder.get('command', 'unknown')}. {_advice(holder, where)}"
     )
+
+
+def _advice(holder: Mapping[str, object], where: str) -> str:
+    if where or not isinstance(holder.get("pid"), int):
+        return "Stop it there first, or give this one another --data-dir"
+    return f"To stop it: Ctrl-C where it runs, or kill {holder['pid']}; it drains and ends. Or give this one another --data-dir"
 
 
 @dataclass(frozen=True, kw_only=True)
