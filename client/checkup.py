@@ -88,8 +88,7 @@ def _part(status: dict[str, Any], part: str) -> str:
 
 def _wiki(status: dict[str, Any]) -> str:
     """Whether files and pages agree, as the last look at the wiki found."""
-    health = status.get("health")
-    found = health.get("wiki") if isinstance(health, dict) else None
+    found = status.get("wiki")
     if not isinstance(found, dict):
         raise Failed("the server does not say")
     if found.get("held") or found.get("away"):

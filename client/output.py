@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from memory_core.domain.recalled import unfenced
+from memory_core.domain.recalled import NOTICE, unfenced
 
 #: What is left of the column that gives way.
 _CUT_MIN_CHARS = 12
@@ -54,7 +54,7 @@ def _bare(value: Any) -> Any:
         # The end marker stands on a line of its own.
         return bare if bare == value else bare.removesuffix("\n")
     if isinstance(value, dict):
-        return {name: _bare(item) for name, item in value.items()}
+        return {name: _bare(item) for name, item in value.items() if (name, item) != ("notice", NOTICE)}
     return [_bare(item) for item in value] if isinstance(value, list | tuple) else value
 
 

@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 PREFIX = "MEMORYD_"
 #: What the command line and the shim read.
-CLIENT = ("URL", "TOKEN", "TOKEN_FILE", "CLIENT_CONFIG", "IGNORE_MARKER")
+CLIENT = ("URL", "TOKEN", "TOKEN_FILE", "CLIENT_CONFIG", "IGNORE_MARKER", "HOST_ID")
 #: What the compose file reads.
 _COMPOSE = ("BIND", "PUBLISHED_PORT")
 #: What tests say to the programs they start, and what container engines say of a service by that name.

@@ -147,7 +147,8 @@ class Finder:
         home = self.home(project)
         found = self._comparison.look(books, home)
         state.missing, state.folder = len(found.missing), books.directory
-        state.away = reason_of(home, books.directory) if books.seen else ""
+        is_expected = bool(books.seen) or home is Home.FOREIGN
+        state.away = reason_of(home, books.directory) if is_expected else ""
         state.files, state.pages, state.waiting = found.files, found.pages, found.waiting
         found.troubles = {self.shown(file): self.shown(why) for file, why in found.troubles.items()}
         state.troubles, state.unwritten = found.troubles, found.unwritten

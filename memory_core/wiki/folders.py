@@ -70,16 +70,19 @@ def check_home(root: Path, project: Project, *, is_new: bool, is_empty_wiki: boo
     return home
 
 
-def make_home(root: Path, project: Project) -> None:
-    """Make a project's folder and the file that says whose it is, where they are missing."""
+def make_home(root: Path, project: Project, *, anew: bool = False) -> None:
+    """Make a project's folder and the file that says whose it is, where they are missing; `anew`: that file in any case."""
     file, content = meta_file(project)
     parts = parts_of(file)
     with directory(root, parts[:-1], create=True) as folder:
-        if read_plain(parts[-1], folder, 0) is not None:
+        if not anew and read_plain(parts[-1], folder, 0) is not None:
             return
         draft = TEMPORARY[0] + "meta"
         write_synced(draft, content, folder)
-        put_new(draft, parts[-1], folder)
+        if anew:
+            os.rename(draft, parts[-1], src_dir_fd=folder, dst_dir_fd=folder)
+        else:
+            put_new(draft, parts[-1], folder)
         with suppress(FileNotFoundError):
             os.unlink(draft, dir_fd=folder)
         os.fsync(folder)
@@ -113,6 +116,8 @@ class Folders:
     strangers: dict[str, str] = field(default_factory=dict[str, str])
     #: Projects that some other folder says it is.
     claimed: set[bytes] = field(default_factory=set[bytes])
+    #: Folders that were the project of that name for another database: the one before this, which is lost.
+    former: dict[str, Project] = field(default_factory=dict[str, Project])
     #: Folders that say they are a project that the database does not know.
     unknown: dict[str, Project] = field(default_factory=dict[str, Project])
 
@@ -125,7 +130,11 @@ class Folders:
                 if folder not in self.known:
                     self.strangers[folder] = f"it has no {META} that names its project"
             elif said.id not in ids:
-                self.unknown[folder] = said
+                here = self.known.get(folder)
+                if here is not None and (here.workspace, here.name) == (said.workspace, said.name):
+                    self.former[folder] = here
+                else:
+                    self.unknown[folder] = said
             elif ids[said.id] != folder:
                 claims.setdefault(said.id, []).append(folder)
         self.claimed = set(claims)

@@ -11,9 +11,8 @@ from client.findings import Failed
 
 
 def status(**wiki: Any) -> dict[str, Any]:
-    return {
-        "health": {"wiki": {"files": 3, "pages": 3, "held": [], "troubles_in_all": 0, "strangers": {}} | wiki}
-    }
+    """As `/api/v1/status` says it."""
+    return {"wiki": {"files": 3, "pages": 3, "held": [], "troubles_in_all": 0} | wiki}
 
 
 def test_a_wiki_whose_files_vanished_fails_and_the_way_back_is_named():
@@ -21,8 +20,18 @@ def test_a_wiki_whose_files_vanished_fails_and_the_way_back_is_named():
         _wiki(status(held=[{"project": "default/x", "missing": 5, "pages": 5}]))
 
 
-def test_files_that_are_passed_over_are_counted():
-    assert "2 files or folders are passed over" in _wiki(status(troubles_in_all=1, strangers={"a/b": "why"}))
+def test_a_wiki_that_is_away_fails_and_says_where_it_should_be():
+    with pytest.raises(Failed, match=r"the directory /x is not there.*memoryd heal"):
+        _wiki(status(away="the directory /x is not there"))
+
+
+def test_files_that_are_passed_over_are_counted_and_named():
+    troubles = [{"file": "default/x/a.md", "trouble": "it is not UTF-8 text"}]
+    said = _wiki(status(troubles_in_all=1, troubles=troubles, strangers={"a/b": "a copy"}))
+
+    assert "2 files or folders are passed over" in said
+    assert "default/x/a.md (it is not UTF-8 text)" in said
+    assert "a/b (a copy)" in said
 
 
 def test_a_wiki_in_step_is_told_in_numbers():

@@ -11,6 +11,7 @@ import pytest
 
 from memory_core.commands.pages import DeletePage
 from memory_core.commands.wiki_tasks import StartHeal, StartReindex
+from memory_core.ids import id_text
 from memory_core.store import wiki_tasks
 from tests.wiki.house import House
 from tests.wiki.oracle import unexplained
@@ -331,3 +332,45 @@ def test_a_reindex_takes_a_renamed_folder_in_under_its_own_name(house: House, tm
     assert folders(rebuilt) == {"alpha": "default/elsewhere", "beta": None}
     settled(rebuilt)
     rebuilt.close()
+
+
+@pytest.fixture
+def lost(house: House, tmp_path: Path) -> Generator[House]:
+    """The same wiki beside a database that knows nothing."""
+    (tmp_path / "anew").mkdir()
+    shutil.copytree(house.root, tmp_path / "anew" / "wiki")
+    made = House(tmp_path / "anew")
+    yield made
+    made.close()
+
+
+def test_what_agents_write_between_the_loss_of_the_database_and_the_reindex_is_kept(
+    house: House, lost: House
+):
+    lost.write_page("notes/0.md", "written before the reindex\n")
+    lost.write_page("notes/late.md", "new before the reindex\n")
+    status = lost.look_until_still()
+    assert "memoryd reindex --force" in status["strangers"]["default/alpha"]
+    assert lost.file("notes/0.md").read_text().endswith("text 0\n")
+
+    lost.books.apply(StartReindex(force=True))
+    finish_task(lost)
+
+    settled(lost)
+    assert sorted(lost.pages()) == sorted([*house.pages(), "notes/late.md"])
+    assert {"text 0\n", "written before the reindex\n"} <= {body for _, body in lost.chain("notes/0.md")}
+    assert lost.file("notes/late.md").exists()
+    row = lost.books.query("SELECT id FROM projects WHERE name = 'alpha'")[0]
+    assert id_text(row["id"]) in lost.file("_meta.md").read_text()
+
+
+def test_a_former_folder_is_not_mixed_with_the_one_that_its_project_has_by_now(house: House, lost: House):
+    folder(lost, "alpha").rename(folder(lost, "elsewhere"))
+    lost.write_page("notes/late.md", "new before the reindex\n")
+    lost.look_until_still()
+
+    lost.books.apply(StartReindex(force=True))
+    finish_task(lost)
+
+    assert "move its files there by hand" in lost.outside.status()["strangers"]["default/elsewhere"]
+    assert list(lost.pages()) != []

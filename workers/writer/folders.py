@@ -14,7 +14,7 @@ from memory_core.domain.project import Project
 from memory_core.store.wiki_tasks import HEAL, REINDEX, WikiTask
 from memory_core.wiki.exchange import Blocked
 from memory_core.wiki.folders import Folders, Home, is_bare, make_home, make_root
-from memory_core.wiki.layout import project_directory, usual_directory
+from memory_core.wiki.layout import META, project_directory, usual_directory
 
 logger = logging.getLogger(__name__)
 
@@ -51,6 +51,7 @@ class FolderLooks:
         self.strangers = dict(found.strangers)
         findings = self._moved(found)
         findings += self._unknown(found, is_reindex=task is not None and task.kind == REINDEX)
+        self._renew(found, is_reindex=task is not None and task.kind == REINDEX)
         if not self.away:
             self._make(found, states, is_heal=is_heal and not (task and task.options.get("accept_deletions")))
         return findings
@@ -88,10 +89,15 @@ class FolderLooks:
     def _unknown(self, found: Folders, *, is_reindex: bool) -> list[Finding]:
         findings: list[Finding] = []
         adopted: set[bytes] = set()
+        places = {(one.workspace, one.name): folder for folder, one in found.known.items()}
         # Of two that say the same, the one whose name says it too.
         ordered = sorted(found.unknown.items(), key=lambda pair: pair[0] != usual_directory(pair[1]))
         for folder, project in ordered:
-            if not is_reindex:
+            if (lies := places.get((project.workspace, project.name))) is not None:
+                self.strangers[folder] = (
+                    f"its project is there already, in {lies}; move its files there by hand"
+                )
+            elif not is_reindex:
                 name = f"{project.workspace}/{project.name}"
                 self.strangers[folder] = (
                     f"the database does not know the project {name}; memoryd reindex takes it in"
@@ -100,6 +106,19 @@ class FolderLooks:
                 adopted.add(project.id)
                 findings.append(Finding(what=What.ADOPTED, project=project, file=folder))
         return findings
+
+    def _renew(self, found: Folders, *, is_reindex: bool) -> None:
+        """A rebuild gives the folders of the database before this one to the projects of the same names."""
+        for folder, project in found.former.items():
+            self.strangers[folder] = (
+                "it is from a database before this one; memoryd reindex --force takes it in"
+            )
+            if is_reindex:
+                try:
+                    make_home(self._root, project, anew=True)
+                    del self.strangers[folder]
+                except (OSError, Blocked) as error:
+                    self.strangers[folder] = f"its {META} cannot be written: {error}"
 
     def _make(self, found: Folders, states: Mapping[bytes, ProjectState], *, is_heal: bool) -> None:
         """Say in a project's folder whose it is, where nothing else is missed; when it is healed, make the folder too."""
