@@ -32,6 +32,7 @@ from web.bodies import read_as
 from web.leases import lease_hash, mint
 from web.ndjson import streamed
 from web.parts import Parts
+from web.query import takes
 from web.replay import Replay, event_shape, snapshot_shape
 from web.shapes import time_text
 from web.submitting import submit
@@ -185,6 +186,7 @@ def _lease_routes(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/<text>/replay")
     @needs("write")
+    @takes("host", "device", "inode")
     def _replay(text: str) -> Response:
         directory = _asked_directory(parts)
         if directory is None:
@@ -218,6 +220,7 @@ def _lease_routes(routes: Blueprint, parts: Parts) -> None:
 def _reading_routes(routes: Blueprint, parts: Parts) -> None:
     @routes.get("")
     @needs("read")
+    @takes("workspace", "project", "host", "device", "inode", "cursor", "limit")
     def _list() -> Response:
         limit = lists.limit(most=limits.DURABLE_SESSIONS_PAGE_MAX)
         with parts.database.snapshot() as reading:
@@ -247,6 +250,7 @@ def _reading_routes(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/<text>/events")
     @needs("read")
+    @takes("after", "limit")
     def _events(text: str) -> Response:
         limit = lists.limit(most=limits.EVENTS_PAGE_MAX)
         after = lists.number("after") or 0

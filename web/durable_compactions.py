@@ -24,6 +24,7 @@ from web.auth import current, needs
 from web.durable import small
 from web.job_shapes import job_shape
 from web.parts import Parts
+from web.query import takes
 from web.shapes import time_text
 
 
@@ -69,6 +70,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/<text>/compactions")
     @needs("read")
+    @takes("before", "limit")
     def _compactions(text: str) -> Response:
         limit = lists.limit()
         with parts.database.snapshot() as reading:

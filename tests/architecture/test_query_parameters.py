@@ -29,6 +29,14 @@ def read_in(node: ast.AST) -> set[str]:
             found |= _ALONE.get(call.func.attr, set())
             if call.func.attr in _NAMED and isinstance(call.args[0], ast.Constant):
                 found.add(str(call.args[0].value))
+    for loop in (
+        found_in for found_in in ast.walk(node) if isinstance(found_in, ast.GeneratorExp | ast.DictComp)
+    ):
+        # `lists.given(name) for name in (…)`
+        if "lists.given(name)" in ast.unparse(loop):
+            found |= {
+                str(one.value) for one in ast.walk(loop.generators[0].iter) if isinstance(one, ast.Constant)
+            }
     return found
 
 
