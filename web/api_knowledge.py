@@ -31,6 +31,7 @@ from web.answers import json_answer
 from web.auth import needs
 from web.bodies import parse_json, read_body
 from web.parts import Parts
+from web.query import takes
 from web.shapes import time_text
 from web.submitting import submit
 
@@ -52,6 +53,7 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("")
     @needs("read")
+    @takes("host", "device", "inode", "workspace", "project", "state", "after", "limit")
     def _list() -> Response:
         limit, state, after = _limit(), lists.state(*_STATES), cursor_said(lists.given("after"))
         with parts.database.snapshot() as reading:
@@ -65,8 +67,9 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/search")
     @needs("read")
+    @takes("host", "device", "inode", "workspace", "project", "q", "limit")
     def _search() -> Response:
-        query = checked_query(request.args.get("q", ""))
+        query = checked_query(lists.given("q") or "")
         with parts.database.snapshot() as reading:
             found = knowledge_lists.searched(
                 reading, _scope(reading), query, now=parts.clock.now_us(), limit=_limit()
@@ -75,6 +78,7 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/recall")
     @needs("read")
+    @takes("host", "device", "inode", "workspace", "project", "entries", "bytes", "confidence")
     def _recall() -> Response:
         said = bounds_said(*(lists.given(name) for name in ("entries", "bytes", "confidence")))
         within = bounds.tightened(said)
@@ -94,6 +98,7 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 def _entries(routes: Blueprint, parts: Parts) -> None:
     @routes.get("/<text>")
     @needs("read")
+    @takes("host", "device", "inode", "workspace", "project")
     def _one(text: str) -> Response:
         with parts.database.snapshot() as reading:
             entry = _found(reading, text)
@@ -109,6 +114,7 @@ def _entries(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/<text>/history")
     @needs("read")
+    @takes("host", "device", "inode", "workspace", "project", "before", "limit")
     def _history(text: str) -> Response:
         limit, before = _limit(), lists.number("before")
         with parts.database.snapshot() as reading:
