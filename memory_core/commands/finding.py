@@ -157,6 +157,9 @@ class Finder:
     def read(self, file: str) -> ReadFile | None:
         return self._tree.read(file, limits.OUTSIDE_PAGE_MAX_BYTES)
 
+    def why_unreadable(self, file: str) -> str | None:
+        return self._tree.why_unreadable(file)
+
     def hash_of(self, page: PageRow) -> bytes | None:
         with self._database.snapshot() as reading:
             return wiki_files.hash_of_version(reading, page.version_id)
@@ -249,6 +252,8 @@ class _Findings:
             self._found.troubles[f"{self._books.directory}/{self._finder.shown(inside)}"] = NAME_TELLS
             return None
         read = self._finder.read(file)
+        if read is None and (trouble := self._finder.why_unreadable(file)) is not None:
+            self._found.troubles[file] = trouble
         if read is None or read.stat != stat:
             return None
         if page is not None:

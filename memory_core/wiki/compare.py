@@ -108,6 +108,7 @@ class Comparison:
         self._look_at_files(books, tree, found)
         self._look_for_missing(books, tree, found)
         found.troubles |= dict.fromkeys(tree.links, "a symbolic link; it is not followed")
+        found.troubles |= dict.fromkeys(tree.closed, "it cannot be looked into: permission denied")
         return found
 
     def _look_at_files(self, books: ProjectBooks, tree: Tree, found: Differences) -> None:
@@ -150,7 +151,7 @@ class Comparison:
         for page in books.by_key.values():
             file = books.file_of(page)
             expected.add(file)
-            if file in tree.files:
+            if file in tree.files or tree.is_closed(file):
                 continue
             if file in books.promised:
                 found.unwritten += 1
@@ -165,7 +166,11 @@ class Comparison:
             else:
                 found.waiting += 1
         self._missing[books.project.id] = after
-        found.forgotten = [file for file in books.seen if file not in tree.files and file not in expected]
+        found.forgotten = [
+            file
+            for file in books.seen
+            if not (file in tree.files or file in expected or tree.is_closed(file))
+        ]
 
     def is_rename(self, books: ProjectBooks, page: PageRow) -> bool:
         """Whether the file of a page is gone at this moment; a folder may have moved while it was looked at."""

@@ -25,6 +25,11 @@ class Tree:
     #: Relative to the wiki root.
     files: dict[str, FileStat] = field(default_factory=dict[str, FileStat])
     links: list[str] = field(default_factory=list[str])
+    #: Files and folders that may not be looked at: nothing is known of what is in there.
+    closed: list[str] = field(default_factory=list[str])
+
+    def is_closed(self, file: str) -> bool:
+        return any(file == place or file.startswith(f"{place}/") for place in self.closed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,11 +80,14 @@ class WikiTree:
     def tree(self, project: str) -> Tree:
         """All files of one project's directory; empty when it is not there."""
         found = Tree()
-        with (
-            suppress(FileNotFoundError, Blocked),
-            directory(self._root, parts_of(project), create=False) as folder,
-        ):
-            self._walk(folder, project, "", found)
+        try:
+            with (
+                suppress(FileNotFoundError, Blocked),
+                directory(self._root, parts_of(project), create=False) as folder,
+            ):
+                self._walk(folder, project, "", found)
+        except PermissionError:
+            found.closed.append(project)
         return found
 
     def _walk(self, folder: int, project: str, inside: str, found: Tree) -> None:
@@ -94,18 +102,17 @@ class WikiTree:
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append(name)
                 elif is_candidate(inside + name):
-                    with suppress(FileNotFoundError):
-                        state = entry.stat(follow_symlinks=False)
-                        if stat.S_ISREG(state.st_mode):
-                            found.files[f"{project}/{inside}{name}"] = stat_of(state)
+                    _note_file(entry, f"{project}/{inside}{name}", found)
         for name in deeper:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
                 descriptor = os.open(name, flags, dir_fd=folder)
             except OSError as error:
-                if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EACCES):
-                    continue  # it went, or became something else, just now
-                raise
+                if error.errno in (errno.EACCES, errno.EPERM):
+                    found.closed.append(f"{project}/{inside}{name}")
+                elif error.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise
+                continue  # else it went, or became something else, just now
             try:
                 self._walk(descriptor, project, f"{inside}{name}/", found)
             finally:
@@ -155,6 +162,21 @@ class WikiTree:
         problem = text_of(read.content)[1] if read else None
         return Obstacle(problem, is_file=True) if problem else None
 
+    def why_unreadable(self, file: str) -> str | None:
+        """Why a plain file that is there cannot be read; None when it can, or is not there."""
+        if self.look(file) is None:
+            return None
+        try:
+            parts = parts_of(file)
+            with directory(self._root, parts[:-1], create=False) as folder:
+                flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+                os.close(os.open(parts[-1], flags, dir_fd=folder))
+        except FileNotFoundError:
+            return None
+        except (OSError, Blocked) as error:
+            return f"it cannot be read: {getattr(error, 'strerror', None) or error}"
+        return None
+
     def read(self, file: str, max_bytes: int) -> ReadFile | None:
         """A file's bytes; None when it is not there, cannot be read, or changed while it was read."""
         parts = parts_of(file)
@@ -181,6 +203,18 @@ class WikiTree:
             if stat_of(os.fstat(descriptor)) != stat_of(before):
                 return None
         return ReadFile(stat=stat_of(before), sha256=digest.digest(), content=content)
+
+
+def _note_file(entry: os.DirEntry[str], file: str, found: Tree) -> None:
+    try:
+        state = entry.stat(follow_symlinks=False)
+    except FileNotFoundError:
+        return
+    except PermissionError:
+        found.closed.append(file)
+        return
+    if stat.S_ISREG(state.st_mode):
+        found.files[file] = stat_of(state)
 
 
 def _is_text(name: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-from client.commands.status import flattened
 from memory_core.store.database import Database
 from tests.web.house import House
 from web.readiness import checks
@@ -71,4 +70,3 @@ def test_the_status_names_what_is_left_alone_in_the_wiki(house: House) -> None:
     assert told["troubles"] == troubles[:10]
     assert told["troubles_in_all"] == 40
     assert told["strangers"] == {"a/b": "no project"}
-    assert ("wiki.troubles", "default/p/0.md: a folder") in flattened({"wiki": told})
