@@ -72,7 +72,7 @@ def _wiki(settings: Settings, clock: Clock) -> str | None:
     state = wiki_state(settings, clock)
     what = [state["away"]] if state.get("away") else []
     what += [
-        f"{row['missing']} of {row['pages']} pages of {row['project']}: {row['reason']}"
+        f"{row['missing']} of {row['pages']} pages of {row['project']}: {row.get('reason', 'no file')}"
         for row in (state.get("held") or [])[:3]
     ]
     if what:

@@ -56,7 +56,10 @@ def routes(source: str) -> dict[str, tuple[set[str], set[str]]]:
     views: dict[str, tuple[set[str], set[str]]] = {}
     for name, node in functions.items():
         told = [item for item in node.decorator_list if isinstance(item, ast.Call)]
-        if any(isinstance(item.func, ast.Attribute) and item.func.value.id == "routes" for item in told):
+        if any(
+            isinstance(item.func, ast.Attribute) and getattr(item.func.value, "id", "") == "routes"
+            for item in told
+        ):
             taken = [item for item in told if isinstance(item.func, ast.Name) and item.func.id == "takes"]
             said = {str(arg.value) for item in taken for arg in item.args if isinstance(arg, ast.Constant)}
             views[name] = (reads(name), said)

@@ -78,7 +78,7 @@ class Play:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(STEP, min_size=3, max_size=14))
 def test_whatever_is_done_to_folders_ends_in_agreement(steps: list[tuple[str, str, str]]):
     with tempfile.TemporaryDirectory() as directory:
