@@ -20,6 +20,7 @@ from web import lists
 from web.answers import json_answer
 from web.auth import current, needs
 from web.parts import Parts
+from web.query import takes
 
 _TYPE = "application/octet-stream"
 
@@ -30,6 +31,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.post("/assets")
     @needs("write")
+    @takes("kind")
     def _take_in() -> Response:
         kind = _kind(lists.given("kind"))
         if request.content_length is not None and request.content_length > limits.ASSET_MAX_BYTES:
@@ -69,6 +71,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/durable-sessions/<text>/events/<event>/assets/<int:ordinal>")
     @needs("read")
+    @takes("kind")
     def _give_out(text: str, event: str, ordinal: int) -> Response:
         with parts.database.snapshot() as reading:
             row = assets.of_event(

@@ -16,6 +16,7 @@ from web import lists
 from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.parts import Parts
+from web.query import takes
 from web.shapes import time_text
 
 #: What a deletion does not reach; the page is one of them unless it is asked for.
@@ -27,6 +28,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.delete("/<text>")
     @needs("write")
+    @takes("with_pages", "preview")
     def _delete(text: str) -> Response:
         session_id, with_pages = id_bytes(text), _flag("with_pages")
         context = parts.context(current(), request.environ)
