@@ -55,8 +55,6 @@ def _told(reading: Snapshot, row: Any, now: int, with_pages: bool) -> dict[str, 
     """What goes, what stays, and what would be lost because nothing was made of it yet."""
     session_id, last = row["session_id"], row["last_sequence"]
     count, size = session_events.total(reading, session_id, after=0, through=last)
-    distilled = session_jobs.last_distillation(reading, session_id)
-    is_distilled = distilled is not None and distilled["state"] == "completed"
     page = page_of(reading, session_id)
     until = busy_until(reading, session_id, row["lease_until"], now)
     return {
@@ -67,7 +65,7 @@ def _told(reading: Snapshot, row: Any, now: int, with_pages: bool) -> dict[str, 
         "page": None if page is None else page.path,
         "busy_until": time_text(until),
         "has_unfinished_turn": durable_sessions.has_open_turn(reading, session_id),
-        "undistilled_events": last - (distilled["through_sequence"] if distilled and is_distilled else 0),
+        "undistilled_events": session_jobs.undistilled(reading, session_id, last),
         "stays": [*STAYS, *(["page"] if page is not None and not with_pages else [])],
         "is_secure_erasure": False,
     }

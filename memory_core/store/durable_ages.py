@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from sqlalchemy import bindparam, exists, or_, select
+from sqlalchemy import bindparam, exists, func, or_, select
 
 from memory_core.store.statement import Statement, text_statement
-from memory_core.store.tables_durable import active_turns, distillations, durable_sessions, tool_batches
+from memory_core.store.tables_durable import (
+    active_turns,
+    distillations,
+    durable_sessions,
+    session_events,
+    tool_batches,
+)
 from memory_core.store.tables_jobs import jobs
 from memory_core.store.transaction import Reading, Transaction
 
@@ -19,14 +25,21 @@ _CLEAR_EXPIRED = Statement(
     )
     .values(lease_hash=None, lease_until=None, has_replayed=0)
 )
-#: All that was written was distilled, or nothing was.
-_IS_DISTILLED = or_(
-    _d.last_sequence == 0,
+_distilled_through = (
+    select(func.coalesce(func.max(distillations.c.through_sequence), 0))
+    .join_from(distillations, jobs, jobs.c.id == distillations.c.job_id)
+    .where(distillations.c.session_id == _d.session_id, jobs.c.state == "completed")
+    .correlate(durable_sessions)
+    .scalar_subquery()
+)
+#: All that was said was distilled; a summary that came after that says nothing new.
+_IS_DISTILLED = ~(
     exists()
-    .where(distillations.c.session_id == _d.session_id)
-    .where(distillations.c.through_sequence >= _d.last_sequence)
-    .where(jobs.c.id == distillations.c.job_id)
-    .where(jobs.c.state == "completed"),
+    .where(session_events.c.session_id == _d.session_id)
+    .where(session_events.c.sequence > _distilled_through)
+    .where(session_events.c.sequence <= _d.last_sequence)
+    .where(session_events.c.kind != "summary")
+    .correlate(durable_sessions)
 )
 _PAST_AGE = Statement(
     select(_d.session_id)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.store.statement import Row, Statement
-from memory_core.store.tables_durable import compactions, distillations, durable_sessions
+from memory_core.store.tables_durable import compactions, distillations, durable_sessions, session_events
 from memory_core.store.tables_jobs import jobs
 from memory_core.store.transaction import Reading, Transaction
 
@@ -52,6 +52,15 @@ _LAST_DISTILLED = Statement(
     .order_by(_d.through_sequence.desc())
     .limit(1)
 )
+#: A summary says nothing that was not said before it.
+_UNDISTILLED = Statement(
+    select(func.count().label("count")).where(
+        session_events.c.session_id == bindparam("session_id"),
+        session_events.c.sequence > bindparam("after"),
+        session_events.c.sequence <= bindparam("through"),
+        session_events.c.kind != "summary",
+    )
+)
 #: Of several that cover the same, the last one.
 _COMPACTED = Statement(
     select(compactions)
@@ -94,6 +103,13 @@ def delete_jobs(tx: Transaction, session_id: bytes) -> int:
 def last_distillation(read: Reading, session_id: bytes) -> Row | None:
     """Of the one that covers most: `through_sequence`, and the `state` of its job."""
     return read.row(_LAST_DISTILLED, session_id=session_id)
+
+
+def undistilled(read: Reading, session_id: bytes, last_sequence: int) -> int:
+    """How many of a session's events, summaries of others left out, no completed distillation has read."""
+    row = last_distillation(read, session_id)
+    after = row["through_sequence"] if row is not None and row["state"] == "completed" else 0
+    return read.rows(_UNDISTILLED, session_id=session_id, after=after, through=last_sequence)[0]["count"]
 
 
 def completed_compaction(read: Reading, session_id: bytes) -> Row | None:

@@ -16,7 +16,8 @@ from memory_core.domain.command import Refusal
 from memory_core.domain.job import Failure, State
 from memory_core.errors import Corrupt
 from memory_core.ids import id_text
-from memory_core.store import compactions
+from memory_core.jobs.distillation import Found
+from memory_core.store import compactions, durable_ages, session_jobs
 from tests.factories import Store, database
 from tests.jobs.compacting import compute, edit, queued, wake, work, worker
 from tests.jobs.sessions import working
@@ -269,3 +270,28 @@ def test_scheduler_starts_with_compaction_then_alternates_actual_work(store: Sto
     assert job_of(store, taken).kind == "distillation"
     assert one.finish(compute(store, ids[0]))["more"] is True
     assert one.take() == ids[1]
+
+
+def test_a_summary_that_comes_after_the_distillation_leaves_nothing_undistilled(store: Store):
+    agent = working(store, 3)
+    queued(agent, 2)
+    agent.close()
+
+    def old() -> list[bytes]:
+        now = store.clock.now_us()
+        return durable_ages.past_age(look(store), before=now, now=now, limit=9)
+
+    assert (old(), session_jobs.undistilled(look(store), agent.session, 6)) == ([], 6)
+    distilling = Worker(store, queues=("distillation",))
+    distilling.take()
+    assert distilling.finish(Found(candidates=(), made_by="rules"))["state"] == "completed"
+    assert work(store)["state"] == "completed"
+
+    assert agent.state.last_sequence == 7
+    assert (old(), session_jobs.undistilled(look(store), agent.session, 7)) == ([agent.session], 0)
+
+    agent.claim()
+    agent.replay()
+    agent.say("More", "Done")
+    agent.release()
+    assert (old(), session_jobs.undistilled(look(store), agent.session, 9)) == ([], 2)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import time
+import uuid
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -126,6 +127,39 @@ def test_a_session_is_compacted_resumed_and_distilled_by_rule(by_rule: RunningTr
     job = one.close()["job"]
     result = wait_distilled(one, job)
     assert (result["made_by"], result["upserted"]) == ("rules", 8)
+
+
+def test_what_hooks_told_becomes_a_transcript_and_knowledge(by_rule: RunningTree):
+    one = agent(by_rule, 0)
+    key = str(uuid.uuid4())
+    told = {"session_id": key, "cwd": "/srv/hooked"}
+
+    def hook(name: str, **payload: Any) -> None:
+        status, _ = one.json("POST", f"/hook?agent=claude-code&event={name}", {**told, **payload})
+        assert status in (200, 202)
+
+    hook("UserPromptSubmit", prompt="Remember that the mirror is read-only.")
+    hook("PreToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1")
+    hook("PreToolUse", tool_name="Bash", tool_input={"command": "sleep"}, tool_use_id="t2")
+    hook("PostToolUse", tool_name="Bash", tool_input={"command": "ls"}, tool_use_id="t1", tool_response="a b")
+    hook("SessionEnd", reason="logout")
+
+    def hooked() -> list[Any]:
+        listed = one.must("GET", "/api/v1/durable-sessions?limit=100")
+        return [each for each in listed if each["origin"] == "hooks" and each["last_sequence"]]
+
+    wait_until(lambda: bool(hooked()), 60)
+    events = one.must("GET", f"/api/v1/durable-sessions/{hooked()[0]['id']}/events")
+    assert [each["kind"] for each in events] == [
+        "user_message",
+        *["tool_call", "tool_result"] * 2,
+        "audit",
+    ]
+    assert [each["payload"].get("origin") for each in events if each["kind"] == "tool_result"] == [
+        "tool",
+        "unobserved",
+    ]
+    wait_until(lambda: "mirror" in json.dumps(one.must("GET", "/api/v1/knowledge?project=hooked")), 60)
 
 
 @pytest.mark.parametrize("step", ["claimed", "computed", "finished"])
