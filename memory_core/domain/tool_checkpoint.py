@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from memory_core import limits
 from memory_core.domain import agent_message, tool_grammar
 from memory_core.domain.agent_message import Message, Role
 from memory_core.domain.audit_event import AuditEvent, TurnCompleted, TurnFailed, record
-from memory_core.domain.json_fields import checked_text
-from memory_core.domain.tool_journal import Entry, Journal, Origin
+from memory_core.domain.json_fields import checked_text, json_text, utf8_bytes
+from memory_core.domain.session_event import AssetLink, NewEvent, TranscriptKind
+from memory_core.domain.tool_journal import Journal, Origin
 from memory_core.errors import Conflict, Invalid
 
 FAILED: Final = "failed_turn"
@@ -26,9 +27,9 @@ INTERRUPTED: Final = "the turn was interrupted"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """Entries to append as one turn of the transcript, and the journal after that."""
+    """Events to append as one turn of the transcript, and the journal after that."""
 
-    entries: tuple[Entry, ...]
+    events: tuple[NewEvent, ...]
     journal: Journal
 
 
@@ -55,7 +56,7 @@ def turn_done(journal: Journal, message: Message | None, audit: Sequence[AuditEv
     turn = journal.open_turn
     if journal.batch is not None:
         if message is not None:
-            raise Invalid("checkpoint the open tool batch before the turn's last message")
+            raise Conflict("checkpoint the open tool batch before the turn's last message")
         if len(audit) != 1 or not isinstance(audit[0], TurnCompleted) or audit[0].turn_id != turn.turn_id:
             raise Invalid("a turn that ends with its tool batch adds turn_completed and nothing else")
         written = round_done(
@@ -102,48 +103,69 @@ def recovered(journal: Journal) -> tuple[Checkpoint, Recovery]:
     )
 
 
-def kind_of(message: Message) -> str:
+def kind_of(message: Message) -> TranscriptKind:
     """The kind of event that a message is written as."""
-    if message.role is Role.ASSISTANT:
-        return "tool_call" if message.tool_calls else "assistant_message"
-    return {Role.SYSTEM: "system", Role.USER: "user_message", Role.TOOL: "tool_result"}[message.role]
+    if message.role is Role.ASSISTANT and message.tool_calls:
+        return TranscriptKind.TOOL_CALL
+    return _KINDS[message.role]
 
 
-def _failure(journal: Journal, error: str) -> Entry:
+_KINDS: Final = {
+    Role.SYSTEM: TranscriptKind.SYSTEM,
+    Role.USER: TranscriptKind.USER_MESSAGE,
+    Role.ASSISTANT: TranscriptKind.ASSISTANT_MESSAGE,
+    Role.TOOL: TranscriptKind.TOOL_RESULT,
+}
+
+
+def event_of(message: Message) -> NewEvent:
+    """The event that a message becomes, with the assets that it refers to."""
+    return _event(kind_of(message), agent_message.payload(message), _links(message))
+
+
+def _links(message: Message) -> tuple[AssetLink, ...]:
+    return tuple(
+        AssetLink(sha256=bytes.fromhex(each.sha256), bytes=each.bytes, kind=each.kind)
+        for each in message.assets
+    )
+
+
+def _event(kind: TranscriptKind, payload: dict[str, Any], assets: tuple[AssetLink, ...] = ()) -> NewEvent:
+    return NewEvent(kind=kind, payload_json=json_text(payload), assets=assets)
+
+
+def _failure(journal: Journal, error: str) -> NewEvent:
     turn = journal.open_turn
     told = checked_text(error, "error", at_least=1, at_most=limits.APPROVAL_TEXT_MAX_BYTES)
     if turn.checkpoint_count:
-        return Entry(kind="error", payload={"record": FAILED_LATER, "version": _VERSION, "error": told})
+        return _event(TranscriptKind.ERROR, {"record": FAILED_LATER, "version": _VERSION, "error": told})
     failure = {
         "record": FAILED,
         "version": _VERSION,
         "input": agent_message.payload(turn.input),
         "error": told,
     }
-    return Entry(kind="error", payload=failure, assets=turn.input.assets)
+    return _event(TranscriptKind.ERROR, failure, _links(turn.input))
 
 
 def _written(
-    journal: Journal, messages: Sequence[Message], audit: Sequence[AuditEvent], *more: Entry
+    journal: Journal, messages: Sequence[Message], audit: Sequence[AuditEvent], *more: NewEvent
 ) -> Checkpoint:
-    spoken = [
-        Entry(kind=kind_of(message), payload=agent_message.payload(message), assets=message.assets)
-        for message in messages
-    ]
-    audited = [Entry(kind="audit", payload=record(event, ordinal)) for ordinal, event in enumerate(audit)]
-    entries = (*spoken[:1], *audited, *spoken[1:], *more)
+    spoken = [event_of(message) for message in messages]
+    audited = [_event(TranscriptKind.AUDIT, record(event, ordinal)) for ordinal, event in enumerate(audit)]
+    events = (*spoken[:1], *audited, *spoken[1:], *more)
     turn = journal.open_turn
     after = replace(
         turn,
         checkpoint_count=turn.checkpoint_count + 1,
-        event_count=turn.event_count + len(entries),
-        event_bytes=turn.event_bytes + sum(entry.size for entry in entries),
+        event_count=turn.event_count + len(events),
+        event_bytes=turn.event_bytes + sum(utf8_bytes(event.payload_json) for event in events),
     )
     if after.event_count > limits.AGENT_TURN_EVENTS_MAX or after.event_bytes > limits.AGENT_TURN_MAX_BYTES:
         raise Invalid(
             f"one turn writes at most {limits.AGENT_TURN_EVENTS_MAX} events and {limits.AGENT_TURN_MAX_BYTES} bytes"
         )
-    return Checkpoint(entries=entries, journal=replace(journal, turn=after, batch=None))
+    return Checkpoint(events=events, journal=replace(journal, turn=after, batch=None))
 
 
 def _ended(checkpoint: Checkpoint) -> Checkpoint:

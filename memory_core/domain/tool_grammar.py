@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final, TypeVar
 
 from memory_core import limits
-from memory_core.domain import agent_message, tool_budget
+from memory_core.domain import agent_message
 from memory_core.domain.agent_message import Role, tool_answer
 from memory_core.domain.audit_event import (
     TOOL_CALLS,
@@ -29,12 +29,12 @@ from memory_core.domain.audit_event import (
     TurnFailed,
     TurnStarted,
 )
-from memory_core.domain.json_fields import json_text, utf8_bytes
+from memory_core.domain.directory import DirectoryId
+from memory_core.domain.json_fields import utf8_bytes
 from memory_core.domain.tool_journal import (
     ActiveTurn,
     Batch,
     CallState,
-    Directory,
     Invocation,
     Journal,
     Origin,
@@ -101,9 +101,6 @@ def _check_plan(turn: ActiveTurn, batch: Batch) -> None:
 
 
 def _check_sizes(batch: Batch) -> None:
-    arguments = tool_budget.argument_bytes(batch)
-    if sum(arguments) > limits.BATCH_ARGUMENTS_MAX_BYTES or max(arguments) > limits.TOOL_CALL_PART_MAX_BYTES:
-        raise Invalid("the arguments of a batch are too long")
     outputs = [utf8_bytes(result.text) for result in batch.results]
     if any(size > limits.TOOL_OUTPUT_MAX_BYTES for size in outputs):
         raise Invalid(f"one output is at most {limits.TOOL_OUTPUT_MAX_BYTES} bytes")
@@ -143,7 +140,7 @@ def _check_turn(turn: ActiveTurn, event: AuditEvent) -> None:
 # --- the calls -----------------------------------------------------------------------------------
 
 
-def _check_calls(directory: Directory, batch: Batch, calls_from: int) -> None:
+def _check_calls(directory: DirectoryId, batch: Batch, calls_from: int) -> None:
     for event in batch.audit[calls_from:]:
         if not isinstance(event, CallEvent):
             raise Invalid(f"{event.type} has no place behind the calls of a batch")
@@ -153,7 +150,7 @@ def _check_calls(directory: Directory, batch: Batch, calls_from: int) -> None:
         _check_call(directory, invocation, batch.events_of(invocation.call.id))
 
 
-def _check_call(directory: Directory, invocation: Invocation, events: Sequence[CallEvent]) -> None:
+def _check_call(directory: DirectoryId, invocation: Invocation, events: Sequence[CallEvent]) -> None:
     ranks = [_ORDER.index(type(event)) for event in events]
     if ranks != sorted(set(ranks)):
         raise Invalid("the events of a call: asked, decided, started, completed, each once, in this order")
@@ -183,7 +180,7 @@ def _first(events: Sequence[CallEvent], kind: type[E]) -> E | None:
     return next((event for event in events if isinstance(event, kind)), None)
 
 
-def check_request(directory: Directory, invocation: Invocation, asked: ApprovalRequested) -> None:
+def check_request(directory: DirectoryId, invocation: Invocation, asked: ApprovalRequested) -> None:
     """A person is asked about this call, in this directory, in words that a terminal shows as they are."""
     call = invocation.call
     if (asked.call_id, asked.tool_name, asked.arguments) != (call.id, call.name, call.arguments):
@@ -236,8 +233,3 @@ def _check_history(batch: Batch) -> None:
     """Messages and results, with something in the place of those that are missing, are a history that goes on."""
     answers = [each.result or tool_answer(each.call.id, _PLACEHOLDER) for each in batch.invocations]
     agent_message.check_history([*batch.messages, *answers])
-    if (
-        utf8_bytes(json_text([agent_message.payload(m) for m in batch.messages]))
-        > limits.TOOL_BATCH_PART_MAX_BYTES
-    ):
-        raise Invalid("the messages of a batch are too long")

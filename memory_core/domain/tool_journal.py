@@ -6,26 +6,14 @@ must hold in `tool_grammar`, what reaches the transcript in `tool_checkpoint`. D
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
-from memory_core.domain.agent_message import AssetReference, Message, ToolCall, tool_answer
+from memory_core.domain.agent_message import Message, ToolCall, tool_answer
 from memory_core.domain.audit_event import AuditEvent, CallEvent, ToolOutput
-from memory_core.domain.json_fields import json_text, utf8_bytes
+from memory_core.domain.directory import DirectoryId
 from memory_core.errors import Conflict, NotFound
-
-
-class Directory(Protocol):
-    """Identity of the directory that a session works in."""
-
-    @property
-    def host(self) -> str: ...
-    @property
-    def device(self) -> str: ...
-    @property
-    def inode(self) -> str: ...
 
 
 class CallState(StrEnum):
@@ -55,9 +43,12 @@ UNCERTAIN_TEXT: Final = (
 INTERRUPTED_TEXT: Final = "the turn was interrupted before somebody decided"
 
 
+DENIED: Final = "Denied by the user"
+
+
 def denial_text(reason: str | None) -> str:
     """What the model is told when a person denies a call."""
-    return f"Denied by the user: {reason}" if reason else "Denied by the user."
+    return f"{DENIED}: {reason}" if reason else f"{DENIED}."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +114,7 @@ class Batch:
 class Journal:
     """What is open in a session that works in `directory`."""
 
-    directory: Directory
+    directory: DirectoryId
     turn: ActiveTurn | None = None
     batch: Batch | None = None
 
@@ -138,17 +129,3 @@ class Journal:
         if self.batch is None:
             raise Conflict("no tool batch is open in this session")
         return self.batch
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One event to be appended to the transcript."""
-
-    kind: str
-    payload: Mapping[str, object] = field(hash=False)
-    assets: tuple[AssetReference, ...] = ()
-
-    @property
-    def size(self) -> int:
-        """Its payload, in bytes of JSON."""
-        return utf8_bytes(json_text(self.payload))

@@ -5,20 +5,21 @@ Whatever does not read back as a journal that `tool_grammar` accepts is `Corrupt
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
 from memory_core import limits
 from memory_core.domain import agent_message, audit_event, tool_grammar
-from memory_core.domain.agent_message import read_message
+from memory_core.domain.agent_message import Message, Role, read_message
 from memory_core.domain.audit_event import AuditEvent, ToolOutput
-from memory_core.domain.json_fields import Fields, json_text, parsed
+from memory_core.domain.directory import DirectoryId
+from memory_core.domain.json_fields import Fields, json_text, parsed, utf8_bytes
 from memory_core.domain.tool_journal import (
     ActiveTurn,
     Batch,
     CallState,
-    Directory,
     Invocation,
     Journal,
     Origin,
@@ -50,6 +51,7 @@ class StoredCall:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBatch:
     turn_id: str
+    #: The assistant's message; in a turn's first batch before it the digest of the turn's input, which stands in the turn.
     messages_json: str
     audit_json: str
     calls: tuple[StoredCall, ...]
@@ -60,7 +62,7 @@ class StoredBatch:
 def turn_row(turn: ActiveTurn) -> StoredTurn:
     return StoredTurn(
         turn_id=turn.turn_id,
-        input_json=json_text(agent_message.payload(turn.input)),
+        input_json=_input_text(turn.input),
         checkpoint_count=turn.checkpoint_count,
         event_count=turn.event_count,
         event_bytes=turn.event_bytes,
@@ -68,14 +70,27 @@ def turn_row(turn: ActiveTurn) -> StoredTurn:
 
 
 def batch_row(batch: Batch) -> StoredBatch:
-    hashes = {each.call.id: each.received_hash for each in batch.invocations}
     return StoredBatch(
         turn_id=batch.turn_id,
-        messages_json=json_text([agent_message.payload(message) for message in batch.messages]),
-        audit_json=json_text([_compact(event, ordinal, hashes) for ordinal, event in enumerate(batch.audit)]),
+        messages_json=json_text(
+            [
+                *({"input_sha256": _digest(_input_text(message))} for message in batch.messages[:-1]),
+                agent_message.payload(batch.messages[-1]),
+            ]
+        ),
+        audit_json=audit_text(batch),
         calls=tuple(call_row(each, ordinal) for ordinal, each in enumerate(batch.invocations)),
         assets=frozenset(reference.sha256 for reference in agent_message.references(batch.messages)),
     )
+
+
+def _input_text(message: Message) -> str:
+    return json_text(agent_message.payload(message))
+
+
+def audit_text(batch: Batch) -> str:
+    hashes = {each.call.id: each.received_hash for each in batch.invocations}
+    return json_text([_compact(event, ordinal, hashes) for ordinal, event in enumerate(batch.audit)])
 
 
 def call_row(invocation: Invocation, ordinal: int) -> StoredCall:
@@ -92,14 +107,12 @@ def call_row(invocation: Invocation, ordinal: int) -> StoredCall:
     )
 
 
-def read_journal(directory: Directory, turn: StoredTurn | None, batch: StoredBatch | None) -> Journal:
+def read_journal(directory: DirectoryId, turn: StoredTurn | None, batch: StoredBatch | None) -> Journal:
     """The journal that is stored. Raises `Corrupt` where it breaks any rule of its own."""
     try:
-        journal = Journal(
-            directory=directory,
-            turn=None if turn is None else _read_turn(turn),
-            batch=None if batch is None else _read_batch(batch),
-        )
+        active = None if turn is None else _read_turn(turn)
+        found = None if batch is None else _read_batch(batch, turn, active)
+        journal = Journal(directory=directory, turn=active, batch=found)
         tool_grammar.check(journal)
     except Invalid as error:
         raise Corrupt(
@@ -110,25 +123,34 @@ def read_journal(directory: Directory, turn: StoredTurn | None, batch: StoredBat
 
 
 def _read_turn(row: StoredTurn) -> ActiveTurn:
+    if utf8_bytes(row.input_json) > limits.TURN_INPUT_MAX_BYTES:
+        raise Invalid(f"the input is at most {limits.TURN_INPUT_MAX_BYTES} bytes")
     message = read_message(parsed(row.input_json, "input"), "input")
+    if message.role is not Role.USER:
+        raise Invalid("a turn begins with a message of the user")
     return ActiveTurn(
         turn_id=row.turn_id,
-        input=agent_message.check_input(message),
+        input=message,
         checkpoint_count=row.checkpoint_count,
         event_count=row.event_count,
         event_bytes=row.event_bytes,
     )
 
 
-def _read_batch(row: StoredBatch) -> Batch:
+def _read_batch(row: StoredBatch, turn_row: StoredTurn | None, turn: ActiveTurn | None) -> Batch:
     if len(row.calls) > limits.TOOL_CALLS_PER_ROUND_MAX:
         raise Invalid(f"more than {limits.TOOL_CALLS_PER_ROUND_MAX} calls in one batch")
     if [call.ordinal for call in row.calls] != list(range(len(row.calls))):
         raise Invalid("the ordinals of the calls have gaps")
-    messages = tuple(
-        read_message(value, f"messages[{index}]")
-        for index, value in enumerate(_list(row.messages_json, "messages"))
-    )
+    _check_sizes(row)
+    values = list(_list(row.messages_json, "messages"))
+    inputs: list[Message] = []
+    if turn is not None and turn_row is not None and turn.checkpoint_count == 0:
+        told = Fields(values.pop(0) if values else None, "messages[0]")
+        told.fixed("input_sha256", _digest(turn_row.input_json))
+        told.end()
+        inputs = [turn.input]
+    messages = (*inputs, *(read_message(value, "messages") for value in values))
     linked = frozenset(each.sha256 for each in agent_message.references(messages))
     if row.assets is not None and row.assets != linked:
         raise Invalid("the assets of the batch are not those that its messages refer to")
@@ -148,10 +170,24 @@ def _read_batch(row: StoredBatch) -> Batch:
     )
 
 
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _check_sizes(row: StoredBatch) -> None:
+    arguments = [utf8_bytes(call.arguments_json) for call in row.calls]
+    results = [utf8_bytes(call.result_json or "") for call in row.calls]
+    if (
+        max(arguments + results, default=0) > limits.TOOL_CALL_PART_MAX_BYTES
+        or sum(arguments) > limits.BATCH_ARGUMENTS_MAX_BYTES
+        or max(utf8_bytes(row.messages_json), utf8_bytes(row.audit_json)) > limits.TOOL_BATCH_PART_MAX_BYTES
+    ):
+        raise Invalid("a part of the batch is longer than it may be")
+
+
 def _read_call(row: StoredCall) -> Invocation:
     stored = {"id": row.call_id, "name": row.tool_name, "arguments": parsed(row.arguments_json, "arguments")}
     call = agent_message.read_call(stored)
-    agent_message.check_call(call)
     try:
         state = CallState(row.state)
         origin = None if row.result_origin is None else Origin(row.result_origin)

@@ -27,6 +27,7 @@ from memory_core.domain.audit_event import (
 )
 from memory_core.domain.json_fields import json_text
 from memory_core.domain.tool_journal import (
+    DENIED,
     INTERRUPTED_TEXT,
     NOT_EXECUTED_TEXT,
     UNCERTAIN_TEXT,
@@ -36,6 +37,7 @@ from memory_core.domain.tool_journal import (
     Invocation,
     Journal,
     Origin,
+    denial_text,
 )
 from memory_core.errors import Conflict, Invalid, UncertainCalls
 
@@ -153,13 +155,25 @@ def closed(journal: Journal, call_id: str) -> Journal:
         return journal
     if found.state is CallState.STARTED:
         return completed(journal, call_id, ToolOutput(UNCERTAIN_TEXT, is_error=True), Origin.UNCERTAIN)
-    events = journal.open_batch.events_of(call_id)
-    is_undecided = bool(events) and isinstance(events[-1], ApprovalRequested)
-    denied = (
-        ApprovalResolved(call_id=call_id, is_allowed=False, reason=INTERRUPTED_TEXT) if is_undecided else None
-    )
     output = ToolOutput(NOT_EXECUTED_TEXT, is_error=True)
-    return completed(journal, call_id, output, Origin.NOT_EXECUTED, denied)
+    return completed(journal, call_id, output, Origin.NOT_EXECUTED, denial(journal, call_id))
+
+
+def denial(journal: Journal, call_id: str, reason: str | None = None) -> ApprovalResolved | None:
+    """What ends the approval of a call that is not going to run; None where none is open."""
+    events = journal.open_batch.events_of(call_id)
+    if not events or not isinstance(events[-1], ApprovalRequested):
+        return None
+    return ApprovalResolved(call_id=call_id, is_allowed=False, reason=reason or INTERRUPTED_TEXT)
+
+
+def told_of_denial(journal: Journal, call_id: str, output: ToolOutput) -> ToolOutput:
+    """The output of a call that was denied, in the words of the denial that is kept: of two copies of one reason, redaction may
+    have changed one. Any other output is as it was."""
+    decisions = [e for e in journal.open_batch.events_of(call_id) if isinstance(e, ApprovalResolved)]
+    if not decisions or decisions[0].is_allowed or not output.content.startswith(DENIED):
+        return output
+    return ToolOutput(denial_text(decisions[0].reason), output.is_error)
 
 
 def reconciled(journal: Journal, call_id: str, *, accept_unknown_effects: bool) -> Journal:

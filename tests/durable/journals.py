@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from memory_core.clock import FakeClock
 from memory_core.domain import tool_steps
 from memory_core.domain.agent_message import Message, Role, Text, ToolCall, said
 from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, ToolOutput
+from memory_core.domain.directory import DirectoryId
 from memory_core.domain.tool_journal import Journal
 from memory_core.domain.tool_steps import Round
 from memory_core.ids import IdSource, id_text
 
-
-@dataclass(frozen=True, kw_only=True)
-class Place:
-    host: str
-    device: str
-    inode: str
-
-
 _IDS = IdSource(FakeClock())
-HERE = Place(host="ada-laptop", device="2049", inode="131072")
+HERE = DirectoryId(host="ada-laptop", device="2049", inode="131072")
 
 
 def new_id() -> str:

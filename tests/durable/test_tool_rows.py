@@ -97,6 +97,10 @@ EDITS: dict[str, Edit] = {
     "messages no JSON": of_batch(lambda b: replace(b, messages_json="[")),
     "messages no list": of_batch(lambda b: replace(b, messages_json="{}")),
     "a message less": of_batch(lambda b: messages(b, lambda m: m.pop())),
+    "no digest of the input": of_batch(lambda b: messages(b, lambda m: m.pop(0))),
+    "another digest of the input": of_batch(
+        lambda b: messages(b, lambda m: m[0].update(input_sha256="ab" * 32))
+    ),
     "a message of another version": of_batch(lambda b: messages(b, lambda m: m[1].update(version=2))),
     "a message of another record": of_batch(lambda b: messages(b, lambda m: m[1].update(record="x"))),
     "a field more": of_batch(lambda b: messages(b, lambda m: m[0].update(extra=1))),
