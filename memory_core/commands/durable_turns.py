@@ -341,7 +341,7 @@ def _last_staged(tx: Transaction, session: DurableSession, sequence: int) -> Ses
 
 
 def _writable(tx: Transaction, body: AppendTurn | StageTurn | PublishTurn) -> DurableSession:
-    return held(
+    session = held(
         tx,
         body.session,
         body.lease_hash,
@@ -349,6 +349,12 @@ def _writable(tx: Transaction, body: AppendTurn | StageTurn | PublishTurn) -> Du
         expected_last_sequence=body.expected_last_sequence,
         must_have_replayed=True,
     )
+    # Between a call and its result nobody else speaks: what the journal will write must still fit behind the head.
+    if durable_sessions.has_open_turn(tx, session.id):
+        raise Conflict(
+            "a turn of this session is journaled; end it with a checkpoint, or recover the session"
+        )
+    return session
 
 
 def _new_event(index: int, event: TurnEvent) -> NewEvent:

@@ -134,7 +134,12 @@ def link(tx: Transaction, event: SessionEvent, links: Sequence[AssetLink]) -> No
             kind=asset.kind.value,
             created_at=event.created_at,
         )
-        tx.run(_ASSET_USED, of_sha256=asset.sha256)
+        asset_used(tx, asset.sha256)
+
+
+def asset_used(tx: Transaction, sha256: bytes) -> None:
+    """Something refers to the asset from now on."""
+    tx.run(_ASSET_USED, of_sha256=sha256)
 
 
 def asset_bytes(read: Reading, sha256: bytes) -> int | None:
