@@ -40,8 +40,10 @@ class Agent(Client):
         place = {f"workspace_{name}": HERE[name] for name in ("host", "device", "inode")}
         return self.audit(of, request(of, **place | {"workspace_root": HERE["path"]} | overrides))
 
-    def start(self, of: ToolCall, named: ToolCall | None = None, **headers: str) -> Any:
-        return self.step(f"tool-batch/calls/{of.id}/start", {"call": call_payload(named or of)}, **headers)
+    def start(self, of: ToolCall, named: ToolCall | None = None, *, key: str = "") -> Any:
+        """`named`: the call that is told instead of it; `key`: the request's own."""
+        told = {"Idempotency-Key": key} if key else {}
+        return self.step(f"tool-batch/calls/{of.id}/start", {"call": call_payload(named or of)}, **told)
 
     def complete(
         self, of: ToolCall, content: str = "3 passed", *, is_error: bool = False, **more: Any
