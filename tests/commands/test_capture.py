@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from memory_core.commands import capture
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain.capture import capped
 from memory_core.domain.command import Refusal
 from memory_core.domain.event import EventKind, HookEvent, Speaker
-from tests.factories import Store, bash, database, ended, event, said, started, used_tool
+from tests.factories import Store, bash, database, ended, envelope, event, said, started, used_tool
 
 A_MINUTE = 60
 
@@ -187,12 +188,13 @@ def test_text_that_cannot_be_stored_as_it_is_does_not_stop_the_writer(store: Sto
     assert len(session(store)["vendor_key"]) == 512
 
 
-def test_an_event_of_a_known_session_costs_six_statements_with_full_text(store: Store):
+def test_an_event_of_a_known_session_costs_four_statements(store: Store):
     record(store, event(), project="repo")
     seen: list[str] = []
-    store.connection.set_trace_callback(seen.append)
-    record(store, used_tool(), project="repo")
-    store.connection.set_trace_callback(None)
+    body = RecordObservation(event=capped(used_tool()), source="claude-code/user", project="repo")
+    with store.transaction(envelope(body, principal="ada")) as tx:
+        store.connection.set_trace_callback(seen.append)
+        capture.record(body, tx)
+        store.connection.set_trace_callback(None)
 
-    own = [s for s in seen if not s.startswith(("BEGIN", "COMMIT", "--"))]
-    assert len(own) <= 6
+    assert len([s for s in seen if not s.startswith("--")]) <= 4
