@@ -197,4 +197,5 @@ def test_an_event_of_a_known_session_costs_four_statements(store: Store):
         capture.record(body, tx)
         store.connection.set_trace_callback(None)
 
-    assert len([s for s in seen if not s.startswith("--")]) <= 4
+    # The driver tells of an insert with a trigger more than once.
+    assert [text.split()[0] for text in dict.fromkeys(seen)] == ["SELECT", "SELECT", "INSERT", "UPDATE"]
