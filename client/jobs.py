@@ -24,18 +24,7 @@ def listed(server: Server, *, limit: int | None, **wanted: str | None) -> Iterat
     query = {name: value for name, value in wanted.items() if value is not None}
     if "project" in query:
         query.setdefault("workspace", "default")
-    path: str | None = "/api/v1/jobs"
-    query["limit"] = str(min(limit or _PAGE, _PAGE))
-    left = limit
-    while path is not None:
-        found, path = server.page(path, **query)
-        # The address of the next part says all of it already.
-        query = {}
-        yield from found if left is None else found[:left]
-        if left is not None:
-            left -= len(found)
-            if left <= 0:
-                return
+    return server.listed("/api/v1/jobs", limit=limit, page=_PAGE, **query)
 
 
 def one(server: Server, job_id: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -54,6 +55,24 @@ class Server:
         given = {key: str(value) for key, value in with_marker(query).items() if value is not None}
         answer, link = self.request("GET", path + ("?" + urlencode(given) if given else ""))
         return answer, _next_page(link)
+
+    def listed(
+        self, path: str, /, *, limit: int | None, page: int, **query: str | None
+    ) -> Iterator[dict[str, Any]]:
+        """The items of a list that goes on over pages of `page`; all of them where there is no limit."""
+        given = {name: value for name, value in query.items() if value is not None}
+        given["limit"] = str(min(limit or page, page))
+        following: str | None = path
+        left = limit
+        while following is not None:
+            found, following = self.page(following, **given)
+            # The address of the next part says all of it already.
+            given = {}
+            yield from found if left is None else found[:left]
+            if left is not None:
+                left -= len(found)
+                if left <= 0:
+                    return
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[Any, str]:
         """Send one request: the parsed JSON answer and its `Link` header, or `ServerError`."""

@@ -15,31 +15,21 @@ import pytest
 
 from client.main import main
 from memory_core.domain.job import QUEUES, Failure
+from tests.client.prompt import Prompt
 from tests.stack.conftest import wait_until
 from tests.web.served import Served
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
 
 
-class Person:
-    """Calls commands as at a prompt; what a command printed is in `out` and `err`."""
+class Person(Prompt):
+    """At a prompt, and now and then in the place of a pool worker."""
 
     def __init__(self, served: Served, capsys: pytest.CaptureFixture[str]) -> None:
+        super().__init__(capsys)
         self.served = served
-        self._capsys = capsys
         self._pool = f"Bearer {served.house.add_token('pool')}"
         self.lease = base64.urlsafe_b64encode(os.urandom(32)).decode().rstrip("=")
-
-    def says(self, *words: str, code: int = 0) -> str:
-        self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        self.out, self.err = self._capsys.readouterr()
-        assert (ended.value.code or 0) == code, self.err
-        return self.out
-
-    def asks(self, *words: str) -> Any:
-        return json.loads(self.says(*words, "--json"))
 
     def job(self) -> str:
         """A new pending job of the queue `forget`; its id."""
