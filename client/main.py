@@ -14,6 +14,7 @@ import client.commands
 from client.output import fail
 from client.server import ServerError
 from memory_core.config import unknown_variables
+from memory_core.errors import CoreError
 
 
 class Commands(click.Group):
@@ -42,12 +43,12 @@ def _warn_of_variables() -> None:
 
 
 def main(arguments: list[str] | None = None) -> Any:
-    """Run the command line; errors of the server become one sentence and an exit code."""
+    """Run the command line; what went wrong becomes one sentence and an exit code."""
     arguments = sys.argv[1:] if arguments is None else arguments
     # A hook prints nothing that its host does not expect, and `up` refuses what is nearly a setting itself.
     if arguments[:1] not in (["hook"], ["up"], ["worker"], ["completions"]):
         _warn_of_variables()
     try:
         return cli(arguments, prog_name="memoryd")
-    except ServerError as error:
+    except (ServerError, CoreError) as error:
         fail(error, as_json="--json" in arguments)

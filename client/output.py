@@ -19,6 +19,9 @@ from memory_core.domain.recalled import NOTICE, unfenced
 #: What is left of the column that gives way.
 _CUT_MIN_CHARS = 12
 
+#: By the code of an error that knows no exit code itself.
+_EXIT_CODES = {"unavailable": 3, "unknown": 3, "forbidden": 4}
+
 #: Adds `--json` to a command, as the parameter `as_json`.
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 
@@ -77,7 +80,7 @@ def fail(error: Exception, *, as_json: bool) -> NoReturn:
         click.echo(json.dumps({"error": {"code": code, "message": str(error)}}, ensure_ascii=False), err=True)
     else:
         click.echo(f"memoryd: {visible(str(error))}", err=True)
-    sys.exit(getattr(error, "exit_code", 1))
+    sys.exit(getattr(error, "exit_code", _EXIT_CODES.get(code, 1)))
 
 
 def table(

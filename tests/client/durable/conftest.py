@@ -9,6 +9,7 @@ import pytest
 from tests.client.durable.actors import HOST, Desk
 from tests.client.durable.fake import FakeServer
 from tests.client.durable.gate import Gate, GateServer, serving
+from tests.client.prompt import Prompt
 from tests.queue.broker import Broker
 from tests.web.house import House
 
@@ -41,3 +42,19 @@ def make(request: pytest.FixtureRequest) -> MakeDesk:
         return Desk(directory, *tools, server=server, **of_agent)
 
     return made
+
+
+@pytest.fixture
+def person(
+    gate: Gate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Prompt:
+    """At a prompt in a directory of their own."""
+    place = tmp_path / "shop"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("MEMORYD_URL", gate.settings.url)
+    monkeypatch.setenv("MEMORYD_TOKEN", gate.settings.token())
+    for name in ("MEMORYD_TOKEN_FILE", "MEMORYD_CLIENT_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    return Prompt(capsys)
