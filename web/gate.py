@@ -27,10 +27,12 @@ from memory_core.errors import (
     SnapshotMismatch,
     StaleLease,
     StaleReplay,
+    Unavailable,
     UncertainCalls,
     WorkspaceMismatch,
 )
 from memory_core.ids import IdSource, id_text
+from memory_core.redaction.document import RedactedValue
 from memory_core.store import command_ids
 from memory_core.store.database import Database
 from web.answers import TooMuch
@@ -107,7 +109,7 @@ class Gate:
         queue: Appends,
         replies: Listens,
         database: Database,
-        redact: Callable[[Any], Any],
+        scan: Callable[[Any], RedactedValue],
         hash_key: bytes,
         ids: IdSource,
         clock: Clock,
@@ -116,7 +118,7 @@ class Gate:
     ) -> None:
         self.ids = ids
         self.clock = clock
-        self.redact = redact
+        self._scan = scan
         self.hash_key = hash_key
         self._queue = queue
         self._replies = replies
@@ -126,6 +128,10 @@ class Gate:
         self._waiters = threading.BoundedSemaphore(limits.REPLY_WAITERS_MAX)
 
     # --- making commands ---
+
+    def redact(self, value: Any) -> Any:
+        """The value without secrets; of one that could not be looked through only its shape is left."""
+        return self._scan(value).value
 
     def envelope(
         self,
@@ -250,10 +256,17 @@ class Gate:
         return outcome.result if isinstance(outcome.result, dict) else {}
 
     def cleaned(self, command: object) -> Any:
-        """The same command without secrets and without text that memory itself had put before the agent."""
+        """The same command without secrets and without text that memory itself had put before the agent. Raises `Unavailable`
+        for one that could not be looked through."""
         plain = msgspec.to_builtins(command, builtin_types=(bytes,))
         # Ids are bytes here and stay as they are; every text goes through.
-        return msgspec.convert(_unfenced(self.redact(plain)), type=type(command), builtin_types=(bytes,))
+        scanned = self._scan(plain)
+        if scanned.is_unscanned:
+            # An event without its text still says that something happened; a page without it would be a lie.
+            raise Unavailable(
+                "the text could not be looked through for secrets in the time there is, and nothing was kept; send it again, or in parts"
+            )
+        return msgspec.convert(_unfenced(scanned.value), type=type(command), builtin_types=(bytes,))
 
     # --- waiting ---
 

@@ -16,6 +16,8 @@ from memory_core.redaction.scan import Budget, Finding, Redacted
 
 #: The native scanner's time limit is by the wall clock, and on a busy machine that runs several times faster.
 _NATIVE_PATIENCE = 4
+#: How often it may begin anew where the wall clock ran out and the thread had hardly run.
+_NATIVE_TRIES = 5
 
 
 class Redactor:
@@ -52,8 +54,14 @@ class Redactor:
 
     def _find(self, data: bytes, budget: Budget) -> list[Finding]:
         def find(part: bytes) -> list[Finding]:
-            return self._native.find(part, _NATIVE_PATIENCE * budget.check()) + self._rules.find(
-                part, budget.check
-            )
+            return self._native_findings(part, budget) + self._rules.find(part, budget.check)
 
         return views.find_everywhere(data, find, self._base64.finditer)
+
+    def _native_findings(self, part: bytes, budget: Budget) -> list[Finding]:
+        for _ in range(_NATIVE_TRIES - 1):
+            try:
+                return self._native.find(part, _NATIVE_PATIENCE * budget.check())
+            except TimeoutError:
+                continue  # `check` ends it where the thread itself has used up its time
+        return self._native.find(part, _NATIVE_PATIENCE * budget.check())

@@ -223,3 +223,24 @@ def test_the_native_scanner_writes_into_its_directory_only(tmp_path: Path) -> No
     assert [path.suffix for path in cache.iterdir()] == [".vscdb"]
     assert list(home.rglob("*")) == []
     assert cache.stat().st_mode & 0o077 == 0
+
+
+class Busy:
+    """A native scanner whose wall clock runs out some times before it gets anywhere."""
+
+    def __init__(self, times: int) -> None:
+        self.times = times
+
+    def find(self, _data: bytes, _seconds: float) -> list:
+        self.times -= 1
+        if self.times >= 0:
+            raise TimeoutError
+        return []
+
+
+def test_a_busy_machine_costs_no_text(gate: Redactor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "_native", Busy(4))
+    assert gate.redact_text("a harmless text").text == "a harmless text"
+
+    monkeypatch.setattr(gate, "_native", Busy(5))
+    assert gate.redact_text("a harmless text").is_unscanned

@@ -158,3 +158,15 @@ def test_what_is_not_there_is_json_too(house: House) -> None:
     answer = house.get("/api/v1/nothing")
     assert (answer.status_code, answer.json["code"]) == (404, "not_found")
     assert house.get("/hook").status_code == 405
+
+
+def test_a_page_that_could_not_be_looked_through_for_secrets_is_not_kept(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "REDACTION_SECONDS_PER_MIB", 0.0)
+
+    answer = tool(house, "memory_write_page", {"path": "a.md", "body": "# A\n\nText.\n", "project": "p"})
+
+    assert answer.status_code == 503
+    assert "in parts" in answer.get_json()["error"]
+    assert house.waiting() == 0
