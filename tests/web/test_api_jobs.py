@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -206,6 +207,6 @@ def test_who_may_only_read_steers_nothing(house: House, scope: str, path: str):
 
 def test_a_gate_with_a_wrong_schedule_does_not_start(house: House):
     (house.settings.data_dir / "config.toml").write_text('[schedules]\nidle_sessions = "sometimes"\n')
-    parts = build(house.settings, redactor=object())  # type: ignore[arg-type]
+    parts = build(house.settings, redactor=SimpleNamespace(redact_value=None))  # type: ignore[arg-type]
     with pytest.raises(Invalid, match="idle_sessions"):
         create_app(house.settings, parts)
