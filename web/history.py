@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from flask import Blueprint, Response, request
@@ -42,11 +42,19 @@ def blueprint(parts: Parts) -> Blueprint:
         with parts.database.snapshot() as reading:
             project = _project(reading, given) if path or given.get("project") else None
             pending = [] if project else git_batches.waiting(reading, limits.GIT_WAITING_MAX)
+            kept = git_batches.newest_committed(reading, limits.GIT_LOOK_BACK_COMMITS)
         commits = history.checkpoints(count, project, path)
         # For a moment a commit is made and not yet noted.
         made = {batch_id for entry in commits for batch_id in entry.batch_ids}
         found = [_pending(batch) for batch in reversed(pending) if id_text(batch.id) not in made]
-        return json_answer((found + [_committed(entry) for entry in commits])[:count])
+        # A checkpoint whose pages another commit held already is named by no commit, only in the books.
+        held: dict[str | None, list[str]] = {}
+        for batch in kept:
+            if batch.kind == git_batches.CHECKPOINT:
+                held.setdefault(batch.commit_id, []).append(id_text(batch.id))
+        return json_answer(
+            (found + [_committed(entry, held.get(entry.commit_id, ())) for entry in commits])[:count]
+        )
 
     @routes.post("/checkpoints")
     @routes.post("/commit")
@@ -143,10 +151,10 @@ def _pending(batch: git_batches.Batch) -> dict[str, Any]:
     }
 
 
-def _committed(entry: LogEntry) -> dict[str, Any]:
+def _committed(entry: LogEntry, held: Iterable[str]) -> dict[str, Any]:
     return {
         "commit": entry.commit_id,
-        "checkpoints": list(entry.batch_ids),
+        "checkpoints": list(dict.fromkeys((*entry.batch_ids, *held))),
         "at": rfc3339(entry.at * MICROSECONDS),
         "author": entry.author,
         "message": entry.subject,

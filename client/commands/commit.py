@@ -25,6 +25,8 @@ def command(message: str, no_wait: bool, as_json: bool) -> None:
     result = server.request("POST", "/api/v1/checkpoints", body={"message": message})[0]
     if not no_wait and result.get("commit") is None and result.get("checkpoint"):
         result["commit"] = _wait(server, result["checkpoint"])
+        if result["commit"] is None:
+            result["waits"] = _why(server)
     emit(result, as_json=as_json, text=lambda: click.echo(_sentence(result)))
 
 
@@ -38,11 +40,20 @@ def _wait(server: Server, checkpoint: str) -> str | None:
     return None
 
 
+def _why(server: Server) -> str:
+    """What the history waits for, as the server says it."""
+    said = server.get("/api/v1/status").get("git", {})
+    return ": ".join(filter(None, (said.get("state", "unknown"), said.get("reason", ""))))
+
+
 def _sentence(result: dict[str, Any]) -> str:
     if result.get("status") == "pending":
         return f"Accepted, not yet applied: command {result['command_id']}"
     if result["checkpoint"] is None:
         return "There is no page yet; nothing to commit"
-    commit = (result["commit"] or "its commit follows")[:18]
+    if result["commit"] is None:
+        waits = f"; the history is {result['waits']}" if result.get("waits") else ""
+        return f"Taken; its commit follows (checkpoint {result['checkpoint']}){waits}"
+    commit = result["commit"][:18]
     said = "Committed" if result.get("changed") else "Nothing changed since"
     return f"{said} {commit} (checkpoint {result['checkpoint']})"

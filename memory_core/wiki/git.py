@@ -85,6 +85,10 @@ class GitRefused(GitFailed):
     """The repository is of a kind that memoryd leaves alone; a person has to look at it."""
 
 
+class GitGone(GitFailed):
+    """The repository that was worked in is not there any more, or another one lies in its place."""
+
+
 class GitStorage(GitFailed):
     """The disk cannot take what git writes; try again later."""
 
@@ -116,13 +120,17 @@ class Git:
 
     def is_there(self) -> bool:
         """Whether there is a repository. Raises `GitRefused` for a `.git` that points elsewhere: it is not followed."""
+        return self.identity() is not None
+
+    def identity(self) -> tuple[int, int] | None:
+        """Device and inode of the repository's directory; None where there is none. Raises as `is_there` does."""
         try:
-            mode = os.lstat(self.directory).st_mode
+            found = os.lstat(self.directory)
         except FileNotFoundError:
-            return False
-        if not stat.S_ISDIR(mode):
+            return None
+        if not stat.S_ISDIR(found.st_mode):
             raise GitRefused(f"{self.directory} is no directory; memoryd does not follow it")
-        return True
+        return found.st_dev, found.st_ino
 
     def version(self) -> str:
         """As git says it, for example 2.39.5."""

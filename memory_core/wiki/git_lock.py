@@ -10,7 +10,7 @@ from pathlib import Path
 
 from memory_core import limits
 from memory_core.clock import Clock
-from memory_core.wiki.git import GitBusy
+from memory_core.wiki.git import GitBusy, GitGone
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ class Locks:
     def index(self) -> Generator[None]:
         """Hold the index: while it lasts no `git commit`, `checkout` or `pull` of a person begins to change anything.
 
-        Raises `GitBusy` when somebody has it, or holds any other lock.
+        Raises `GitBusy` when somebody has it, or holds any other lock, and `GitGone` where there is no repository to lock.
         """
         self.clear_stale()
         lock = self._directory / "index.lock"
@@ -40,6 +40,8 @@ class Locks:
             descriptor = os.open(lock, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
         except FileExistsError as error:
             raise GitBusy("another git process holds the index") from error
+        except FileNotFoundError as error:
+            raise GitGone(f"the wiki's history {self._directory} is not there any more") from error
         try:
             # So that the next writer knows whose it was, should this one be killed here.
             os.write(descriptor, _OURS + str(os.getpid()).encode() + b"\n")

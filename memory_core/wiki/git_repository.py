@@ -123,6 +123,10 @@ class Repository:
                 return None
             raise
 
+    def is_begun(self) -> bool:
+        """Whether a commit of ours was ever made here: not so in a repository that somebody else put in place of it."""
+        return self._resolved(_REF) is not None
+
     def _is_unborn(self) -> bool:
         try:
             name = self.git.run("symbolic-ref", "--quiet", "HEAD").decode("utf-8", "replace").strip()

@@ -61,6 +61,20 @@ def test_a_checkpoint_is_pending_first_and_a_commit_then(house: House) -> None:
     ]
 
 
+def test_a_checkpoint_whose_pages_another_commit_held_already_is_found_at_that_commit(house: House) -> None:
+    house.start_writer()
+    write(house, "# A\n\nfirst\n")
+    first = house.post("/api/v1/checkpoints", {"message": "one"}).json["checkpoint"]
+    write(house, "# A\n\nsecond\n")
+    write(house, "# A\n\nfirst\n")
+    second = house.post("/api/v1/checkpoints", {"message": "two"}).json["checkpoint"]
+    commit_all(house)
+    house.stop_writer()
+
+    (entry,) = house.get("/api/v1/checkpoints").json
+    assert entry["checkpoints"] == [first, second]
+
+
 def test_a_page_is_looked_at_and_restored_from_checkpoint_commit_and_version(house: House) -> None:
     house.start_writer()
     first = write(house, "# A\n\nfirst\n")

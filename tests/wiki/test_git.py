@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from memory_core import limits
 from memory_core.clock import FakeClock
-from memory_core.wiki.git import Git, GitBusy
+from memory_core.wiki.git import Git, GitBusy, GitGone
 from memory_core.wiki.git_repository import FileChange, Repository, message_of
 from tests.wiki.histories import files_at, fsck, new_repository, person, put
 
@@ -235,3 +236,11 @@ def test_rendered_files_and_drafts_are_nothing_to_commit(repository: Repository,
     (folder / "notes/index.md").write_text("a page\n")
 
     assert person(root, "status", "--porcelain", "-uall") == "?? default/alpha/notes/index.md\n"
+
+
+def test_a_repository_that_is_gone_is_no_lock_to_wait_for(repository: Repository):
+    shutil.rmtree(repository.git.directory)
+
+    with pytest.raises(GitGone, match="not there any more"):
+        repository.commit([FileChange(file="a/b/c.md", content=b"x")], "m\n")
+    assert repository.git.identity() is None

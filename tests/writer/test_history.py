@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import shutil
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 from memory_core.clock import SystemClock
 from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.commands.restoring import PageHistory
+from memory_core.commands.wiki_tasks import StartHeal
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
 from memory_core.store import projects
@@ -240,3 +242,70 @@ def test_a_page_with_a_secret_that_a_person_wrote_into_its_file_is_held_back(wri
     root = writer.settings.wiki
     assert all(secret.encode() not in content for content in files_at(root).values())
     assert secret in (root / "default/alpha/notes/a.md").read_text()
+
+
+# --- the repository vanishes under the writer ---
+
+
+def begun_anew(writer: RunningWriter, old: str) -> bool:
+    """Whether there is a first commit that is not the old one's, with everything in the books."""
+    root = writer.settings.wiki
+    is_there = (root / ".git" / "refs" / "memoryd" / "batch").exists()
+    return is_there and is_committed(writer) and person(root, "rev-parse", "HEAD", check=False).strip() != old
+
+
+@pytest.mark.parametrize("way", ["removed", "an empty one made", "another one made"])
+def test_a_repository_that_vanishes_under_the_writer_is_begun_anew_with_all_pages(writer, way: str):
+    writer.append(*(page(name, f"# {name}\n") for name in "abc"))
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    root = writer.settings.wiki
+    old = person(root, "rev-parse", "HEAD").strip()
+
+    shutil.rmtree(root / ".git")
+    if way != "removed":
+        person(root, "init", "-q")
+    if way == "another one made":
+        person(root, "commit", "-q", "--allow-empty", "-m", "a person's own")
+    wait_until(lambda: begun_anew(writer, old), 60)
+    agree(writer)
+    assert said(writer)["status"] == "ok"
+
+    writer.append(page("d", "# d\n"))
+    wait_until(lambda: writer.rows("SELECT 1 FROM pages WHERE path = 'notes/d.md'") != [], 30)
+    wait_until(lambda: is_committed(writer), 30)
+    agree(writer)
+    writer.process.terminate()
+    assert "all pages are committed anew" in writer.ended()[1]
+
+
+def test_a_wiki_that_was_exchanged_for_an_empty_one_and_healed_has_a_history_with_all_pages(writer):
+    writer.append(page("a", "# A\n"), page("b", "# B\n"))
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    root = writer.settings.wiki
+    old = person(root, "rev-parse", "HEAD").strip()
+    root.rename(root.with_name("moved"))
+    root.mkdir()
+    wait_until(lambda: said(writer)["status"] == "waiting", 30)
+    assert "its history waits" in said(writer)["reason"]
+
+    writer.append(envelope(StartHeal()))
+    wait_until(lambda: begun_anew(writer, old), 90)
+    agree(writer)
+
+
+def test_an_older_repository_that_comes_back_in_place_of_the_new_one_gets_all_pages(writer):
+    writer.append(page("a", "# A\n"))
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    root = writer.settings.wiki
+    old = person(root, "rev-parse", "HEAD").strip()
+    (root / ".git").rename(root.with_name("old.git"))
+    writer.append(page("b", "# B\n"))
+    wait_until(lambda: begun_anew(writer, old) and len(files_at(root)) == 3, 60)
+
+    (root / ".git").rename(root.with_name("new.git"))
+    root.with_name("old.git").rename(root / ".git")
+    wait_until(lambda: person(root, "rev-parse", "HEAD").strip() != old, 60)
+
+    wait_until(lambda: is_committed(writer), 30)
+    agree(writer)
+    assert person(root, "rev-parse", "HEAD~1").strip() == old

@@ -23,7 +23,7 @@ from memory_core.store.git_batches import Batch, Change
 from memory_core.store.transaction import Transaction
 from memory_core.wiki.exchange import Away
 from memory_core.wiki.folders import is_bare
-from memory_core.wiki.git import GitBusy, GitFailed, GitMissing, GitRefused, GitStorage
+from memory_core.wiki.git import GitBusy, GitFailed, GitGone, GitMissing, GitRefused, GitStorage
 from memory_core.wiki.git_batch import BatchFiles, batch_message, file_of_change
 from memory_core.wiki.git_repair import is_sound, repair, tidy
 from memory_core.wiki.git_repository import Committed, Repository
@@ -72,6 +72,10 @@ class History:
         self._epoch = epoch
         self._must_look_through = is_unclean
         self._is_ready = False
+        #: The repository that was last prepared: another one in its place, or none, needs all pages anew.
+        self._identity: tuple[int, int] | None = None
+        self._is_begun = False
+        self._waits_for = ""
         #: A commit may have been made whose entry is missing.
         self._is_unsure = True
         self._failures = 0
@@ -155,8 +159,11 @@ class History:
                 return limits.GIT_PAUSES_SECONDS[-1]
             self._prepare()
             pause = self._step()
-            self._failures = 0
+            self._failures, self._waits_for = 0, ""
             return pause
+        except GitGone as error:
+            self._gone(error)
+            return _POLL_SECONDS / 5
         except GitBusy as error:
             self._is_unsure = True
             self._state.say("busy", reason=str(error))
@@ -168,12 +175,24 @@ class History:
         except GitFailed as error:
             return self._failed(error)
         except (CoreError, OSError) as error:
-            self._state.say("waiting", reason=str(error))
-            return limits.GIT_PAUSES_SECONDS[1]
+            return self._waits(error)
         except Exception as error:
             logger.exception("the history's thread met an error", extra={"action": "git_failed"})
             self._state.say("failed", reason=f"{type(error).__name__}: {error}")
             return limits.GIT_PAUSES_SECONDS[-1]
+
+    def _gone(self, error: GitGone) -> None:
+        """The repository vanished under our hands, or was exchanged: the next turn begins it anew, or says why not."""
+        self._is_ready, self._is_unsure = False, True
+        self._state.say("failed", reason=str(error))
+        logger.warning("%s; all pages are committed anew", error, extra={"action": "git_gone"})
+
+    def _waits(self, error: Exception) -> float:
+        self._state.say("waiting", reason=str(error))
+        if self._waits_for != str(error):
+            self._waits_for = str(error)
+            logger.warning("the wiki's history waits: %s", error, extra={"action": "git_waits"})
+        return limits.GIT_PAUSES_SECONDS[1]
 
     def _failed(self, error: GitFailed) -> float:
         self._is_unsure = True
@@ -189,20 +208,24 @@ class History:
     # --- a repository that can be committed to ---
 
     def _prepare(self) -> None:
-        if self._is_ready:
-            return
         repository = self._repository
+        there = repository.git.identity()
+        if self._is_ready and there == self._identity:
+            return
+        if self._is_ready:
+            self._gone(GitGone("the wiki's history is not there any more, or another one lies in its place"))
         self._state.git_version = repository.git.version()
-        is_new = not repository.git.is_there()
+        is_new = there is None
         if is_new:
             self._check_not_away()
             repository.create()
         else:
             with repository.locks.index():
                 pass  # nobody is in the middle of anything, and what dead processes left is gone
-            is_new = self._look_through() or repository.head() is None
-        if is_new and self._has_pages():
+            is_new = self._look_through() or self._identity not in (None, there)
+        if (is_new or not repository.is_begun()) and self._has_pages():
             self._commit_all()
+        self._identity, self._is_begun = repository.git.identity(), repository.is_begun()
         self._is_ready = True
         self._must_look_through = False
         self._state.say("ok", commit=repository.head())
@@ -285,6 +308,8 @@ class History:
 
     def _commit(self, batches: list[Batch], changes: list[Change]) -> None:
         began = self._clock.monotonic()
+        if self._is_begun and not self._repository.is_begun():
+            raise GitGone("another history lies in place of the wiki's")
         earlier = self._repository.find_batch(id_text(batches[-1].id)) if self._is_unsure else None
         if earlier is not None:
             made = Committed(commit_id=earlier, files=0)
@@ -293,6 +318,7 @@ class History:
             made = self._repository.commit(self._files.of(changes), message)
             # Only now: of several that a killed process had committed, each is to be found.
             self._is_unsure = False
+            self._is_begun = self._is_begun or made.files > 0
         self._waits_since = None
         for batch in batches:
             self._remember(batch, made)
