@@ -315,6 +315,10 @@ class _Findings:
     # --- files that are not there, or are not what they should be ---
 
     def _vanished(self) -> Generator[Finding]:
+        for page in self._found.obstructed:
+            # The promise waits, named, until its place is free: the page is written again and never taken for deleted.
+            if page.id not in self._paired:
+                yield self._finding(What.REWRITTEN, self._books.file_of(page), None, page)
         gone = [page for page in self._found.gone if page.id not in self._paired]
         if self._heal is not None and not self._heal.get("accept_deletions"):
             for page in gone:

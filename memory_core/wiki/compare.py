@@ -70,6 +70,8 @@ class Differences:
     gone: list[PageRow] = field(default_factory=list[PageRow])
     #: Pages without a file, those of `gone` among them.
     missing: list[PageRow] = field(default_factory=list[PageRow])
+    #: Pages in whose file's place lies something else for long enough: they are not deleted, and their files are promised again.
+    obstructed: list[PageRow] = field(default_factory=list[PageRow])
     #: Rows of files that are not there any more and belong to no page.
     forgotten: list[str] = field(default_factory=list[str])
     #: What cannot be taken in, and why.
@@ -107,7 +109,8 @@ class Comparison:
         found = Differences(files=len(tree.files), pages=len(books.by_key), has_meta=home is Home.OWN)
         self._look_at_files(books, tree, found)
         self._look_for_missing(books, tree, found)
-        found.troubles |= dict.fromkeys(tree.links, "a symbolic link; it is not followed")
+        passed_over = tree.strange | dict.fromkeys(tree.links, "a symbolic link; it is not followed")
+        found.troubles = passed_over | found.troubles
         found.troubles |= dict.fromkeys(tree.closed, "it cannot be looked into: permission denied")
         return found
 
@@ -153,16 +156,19 @@ class Comparison:
             expected.add(file)
             if file in tree.files or tree.is_closed(file):
                 continue
+            # Where the folder as a whole is not the project's, nothing is known of its files.
+            why = self._tree.occupied(file) if found.has_meta or file in books.promised else None
+            if why is not None:
+                found.troubles[file] = why
             if file in books.promised:
                 found.unwritten += 1
-                if (why := self._tree.occupied(file)) is not None:
-                    found.troubles[file] = why
                 continue
-            found.missing.append(page)
+            if why is None:
+                found.missing.append(page)
             since, looks = before.get(page.id, (now, 0))
             after[page.id] = (since, looks + 1)
             if now - since >= limits.FILE_GONE_SECONDS and looks >= _GONE_LOOKS:
-                found.gone.append(page)
+                (found.gone if why is None else found.obstructed).append(page)
             else:
                 found.waiting += 1
         self._missing[books.project.id] = after

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from memory_core import limits
+from memory_core.domain.drafts import is_draft
 from memory_core.domain.wiki_file import TOO_LARGE, FileStat, Obstacle, is_candidate, text_of
 from memory_core.errors import Invalid
 from memory_core.wiki.exchange import Blocked, Occupied, directory, occupied_by
@@ -25,6 +26,8 @@ class Tree:
     #: Relative to the wiki root.
     files: dict[str, FileStat] = field(default_factory=dict[str, FileStat])
     links: list[str] = field(default_factory=list[str])
+    #: What is neither a plain file nor a plain folder, and folders that are named like a page; and what they are.
+    strange: dict[str, str] = field(default_factory=dict[str, str])
     #: Files and folders that may not be looked at: nothing is known of what is in there.
     closed: list[str] = field(default_factory=list[str])
 
@@ -101,8 +104,10 @@ class WikiTree:
                     found.links.append(f"{project}/{inside}{name}")
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append(name)
-                elif is_candidate(inside + name):
-                    _note_file(entry, f"{project}/{inside}{name}", found)
+                    if is_candidate(inside + name):
+                        found.strange[f"{project}/{inside}{name}"] = str(occupied_by(stat.S_IFDIR))
+                elif not is_draft(name):
+                    _note_file(entry, f"{project}/{inside}{name}", found, is_page=is_candidate(inside + name))
         for name in deeper:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -205,15 +210,19 @@ class WikiTree:
         return ReadFile(stat=stat_of(before), sha256=digest.digest(), content=content)
 
 
-def _note_file(entry: os.DirEntry[str], file: str, found: Tree) -> None:
+def _note_file(entry: os.DirEntry[str], file: str, found: Tree, *, is_page: bool) -> None:
     try:
+        if not is_page and entry.is_file(follow_symlinks=False):
+            return
         state = entry.stat(follow_symlinks=False)
     except FileNotFoundError:
         return
     except PermissionError:
         found.closed.append(file)
         return
-    if stat.S_ISREG(state.st_mode):
+    if not stat.S_ISREG(state.st_mode):
+        found.strange[file] = str(occupied_by(state.st_mode))
+    elif is_page:
         found.files[file] = stat_of(state)
 
 
