@@ -18,7 +18,31 @@ if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
 
 
 class NoAnswer(Exception):
-    """The server could not be reached, or its answer was cut: what was sent may or may not have been kept."""
+    """The server could not be reached, or its answer was cut. `was_sent`: it may or may not have been kept."""
+
+    def __init__(self, message: str, *, was_sent: bool = True) -> None:
+        super().__init__(message)
+        self.was_sent = was_sent
+
+
+class Unusable(NoAnswer):
+    """What the client was told cannot be used, so nothing was sent; trying again changes nothing."""
+
+    #: The HTTP status that says the same.
+    status = 400
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, was_sent=False)
+
+
+class BadAddress(Unusable):
+    """The server's URL is none."""
+
+
+class BadToken(Unusable):
+    """The token is no token."""
+
+    status = 401
 
 
 class Answer:
@@ -79,21 +103,40 @@ def exchange(
     `timeout_seconds` bounds each step, not the whole. A body is JSON unless `headers` say otherwise; that of a file is
     sent as it is read, and needs its `Content-Length` among them.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise NoAnswer(f"not an http URL: {url[:200]}")
+    scheme, host, port, prefix = _address(url)
+    if not (token.isascii() and token.isprintable() and len(token.split()) < 2):
+        raise BadToken("a token is one word of ASCII characters on one line")
     sent = {**(headers or {}), **({"Authorization": f"Bearer {token}"} if token else {})}
     if body is not None:
         sent.setdefault("Content-Type", "application/json")
+    was_sent = False
     try:
-        connection = _connection(parts.scheme, parts.hostname, parts.port, timeout_seconds)
+        connection = _connection(scheme, host, port, timeout_seconds)
         try:
-            connection.request(method, parts.path.rstrip("/") + path, body=body, headers=sent)
+            connection.connect()
+            was_sent = True
+            connection.request(method, prefix + path, body=body, headers=sent)
             yield connection.getresponse()
         finally:
             connection.close()
+    except (UnicodeError, http.client.InvalidURL) as error:
+        raise BadAddress(f"the server's URL cannot be used: {url[:200]!r}") from error
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise NoAnswer(f"{type(error).__name__}") from error
+        raise NoAnswer(f"{type(error).__name__}", was_sent=was_sent) from error
+
+
+def _address(url: str) -> tuple[str, str, int | None, str]:
+    """Scheme, host, port and path of the server's URL. Raises `BadAddress`."""
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise BadAddress(f"the server's URL cannot be used: {url[:200]!r}: {error}") from error
+    if parts.scheme not in ("http", "https") or not host:
+        raise BadAddress(
+            f"the server's URL begins with http:// or https:// and names a host, not {url[:200]!r}"
+        )
+    return parts.scheme, host, port, parts.path.rstrip("/")
 
 
 def _connection(scheme: str, host: str, port: int | None, timeout: float) -> http.client.HTTPConnection:

@@ -192,6 +192,9 @@ def _handoff(settings: ClientSettings, asked: dict[str, str], seconds: float) ->
             token=settings.token(),
             timeout_seconds=seconds,
         )
+    except gate.Unusable as error:
+        _warn(str(error))
+        return ""
     except gate.NoAnswer:
         return ""
     if answer.status != 200:

@@ -92,35 +92,28 @@ class Server:
         except gate.NoAnswer as error:
             raise ServerError(
                 f"no answer from {self.url} ({error}); is it running? start it with: memoryd up",
+        except gate.BadToken as error:
+            raise ServerError(
+                f"what is in {self._settings.token_origin} is no token: {error}",
+                code="unauthenticated",
+                status=401,
+            ) from error
+        except gate.BadAddress as error:
+            raise ServerError(f"{error}; see MEMORYD_URL", code="invalid", status=400) from error
                 code="unreachable",
             ) from error
         if answer.status == 401:
-            raise ServerError(self._token_sentence(token), code="unauthenticated", status=401)
+            raise ServerError(self._settings.refused(token), code="unauthenticated", status=401)
         return _answer(answer.body, answer.status, self.url), answer.link
 
     def _check(self, data: bytes | None) -> None:
-        """What the server would refuse without a word, or could not be asked at all."""
-        if not self.url.startswith(("http://", "https://")):
-            raise ServerError(
-                f"the server's URL begins with http:// or https://, not {self.url!r}; see MEMORYD_URL",
-                code="invalid",
-                status=400,
-            )
+        """What the server would refuse without a word."""
         if data is not None and len(data) > limits.REQUEST_BODY_MAX_BYTES:
             raise ServerError(
                 f"too much at once: a request has at most {limits.REQUEST_BODY_MAX_BYTES // limits.MIB} MB",
                 code="too_large",
                 status=413,
             )
-
-    def _token_sentence(self, token: str) -> str:
-        named = self._settings.token_origin
-        if token:
-            return f"{self.url} does not accept the token from {named}; is it the token of that server?"
-        return (
-            f"{self.url} wants a token and there is none in {named}; "
-            "name the server's token file with MEMORYD_TOKEN_FILE"
-        )
 
 
 def with_marker(arguments: dict[str, Any]) -> dict[str, Any]:

@@ -51,6 +51,15 @@ class ClientSettings:
         """Where the token comes from, for a sentence about it; never the token."""
         return self.token_file if self.token_file and not self._token else "MEMORYD_TOKEN or client.json"
 
+    def refused(self, token: str) -> str:
+        """What to say where the server did not take `token`; never the token."""
+        if token:
+            return f"{self.url} does not accept the token from {self.token_origin}; is it the token of that server?"
+        return (
+            f"{self.url} wants a token and there is none in {self.token_origin}; "
+            "name the server's token file with MEMORYD_TOKEN_FILE"
+        )
+
     @property
     def spool_dir(self) -> str:
         return os.path.join(self.state_dir, "spool")

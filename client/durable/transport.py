@@ -90,8 +90,15 @@ class Transport:
                     body = response.read(limits.DURABLE_ANSWER_MAX_BYTES)
                     raise self._refused(target, response.status, body)
                 yield from _parsed_lines(response, max_bytes)
+        except gate.Unusable as error:
+            raise self._unusable(error) from error
         except gate.NoAnswer as error:
             raise errors.Unavailable(f"{path}: the answer was cut ({error})") from error
+
+    def _unusable(self, error: gate.Unusable) -> errors.CoreError:
+        if isinstance(error, gate.BadToken):
+            return errors.Forbidden(f"what is in {self._settings.token_origin} is no token: {error}")
+        return errors.Invalid(f"{error}; see MEMORYD_URL")
 
     def _exchange(
         self,
@@ -135,8 +142,11 @@ class Transport:
             retry_after = 0.0
             try:
                 answer = ask()
+            except gate.Unusable as error:
+                raise self._unusable(error) from error
             except gate.NoAnswer as error:
-                is_unknown, why = True, f"no answer from {self._settings.url} ({error})"
+                is_unknown |= error.was_sent
+                why = f"no answer from {self._settings.url} ({error})"
             else:
                 if answer.status not in (202, 408, 429, 502, 503, 504):
                     return self._read(path, answer, is_json=is_json)
@@ -170,8 +180,7 @@ class Transport:
             )
         said = str(found.get("error", f"HTTP {status}"))[:2000]
         if status == 401:
-            origin = self._settings.token_origin
-            return errors.Forbidden(f"{self._settings.url} does not accept the token from {origin}")
+            return errors.Forbidden(self._settings.refused(self._settings.token()))
         if status >= 500:
             return errors.Unavailable(f"{path}: {said}")
         kind = BY_CODE.get(str(found.get("code", "")), errors.Invalid)

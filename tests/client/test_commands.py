@@ -162,3 +162,39 @@ def test_the_next_step_holds_for_another_directory_and_port_too(
     assert (
         f"export MEMORYD_URL=http://127.0.0.1:23456 MEMORYD_TOKEN_FILE='{tmp_path}/my data/token'; " in said
     )
+
+
+def test_a_token_file_that_holds_no_token_is_a_fault_of_the_token(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.delenv("MEMORYD_TOKEN")
+    monkeypatch.setenv("MEMORYD_TOKEN_FILE", str(tmp_path / "token"))
+    for text in ("one\ntwo\n", "one two", "tökén"):
+        (tmp_path / "token").write_text(text, encoding="utf-8")
+        code, _, said = told(capsys, "search", "x")
+
+        assert code == 4
+        assert f"what is in {tmp_path / 'token'} is no token" in said
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:port",
+        "http://[::1",
+        "ftp://x",
+        "http://",
+        "http://a..b",
+        "http://a b",
+    ],
+)
+def test_a_url_that_cannot_be_used_is_a_fault_of_the_request(
+    url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("MEMORYD_URL", url)
+    code, _, said = told(capsys, "search", "x")
+
+    assert code == 1
+    assert "MEMORYD_URL" in said
+    assert "is it running" not in said

@@ -304,3 +304,43 @@ def test_each_write_looks_at_the_directory_first(server: Server, tmp_path: Path)
     assert len(server.requests) == 1
     session.release()
     assert len(server.requests) == 2
+
+
+def test_a_server_that_refuses_the_connection_was_sent_nothing() -> None:
+    asks = Transport(settings("http://127.0.0.1:9"), clock=FakeClock(), patience_seconds=30)
+
+    with pytest.raises(errors.Unavailable, match="no answer from http"):
+        asks.write("POST", "/x")
+
+
+def test_a_token_file_that_is_not_there_is_named(server: Server, tmp_path: Path) -> None:
+    server.answers = [(401, {"error": "no"}, {})]
+    found = ClientSettings(
+        url=server.url,
+        token="",
+        token_file=str(tmp_path / "none"),
+        redaction_key=b"0" * 32,
+        state_dir="",
+        config_file="",
+    )
+
+    with pytest.raises(errors.Forbidden, match=r"there is none in .*/none"):
+        Transport(found).read("/x")
+
+
+def test_a_url_or_a_token_that_cannot_be_used_is_said_at_once(server: Server, tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("one\ntwo\n")
+    broken = ClientSettings(
+        url=server.url,
+        token="",
+        token_file=str(file),
+        redaction_key=b"0" * 32,
+        state_dir="",
+        config_file="",
+    )
+    with pytest.raises(errors.Forbidden, match=r"what is in .*/token is no token"):
+        Transport(broken).read("/x")
+    with pytest.raises(errors.Invalid, match="URL cannot be used"):
+        Transport(settings("http://127.0.0.1:99999")).write("POST", "/x")
+    assert server.requests == []
