@@ -5,15 +5,18 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from client import checkup_jobs
 from client.findings import Failed, Finding, finding
+from client.jobs import lasting
 from client.server import Server
 from client.settings import ClientSettings
 from client.spool import Spool
+from memory_core import limits
 from memory_core.domain import place
 from memory_core.domain.recalled import unfenced
 
@@ -63,6 +66,11 @@ def _spool(settings: ClientSettings) -> str:
     if rejected:
         raise Failed(
             f"{waiting} waiting; {rejected} refused by the server: `memoryd spool list` says why, then retry or discard them"
+        )
+    waits = spool.oldest_seconds(time.time_ns() // 1000)
+    if waits is not None and waits > limits.SPOOL_WAIT_SECONDS:
+        raise Failed(
+            f"{waiting} waiting, the oldest for {lasting(waits)}: `memoryd hook --drain` delivers them or says why not"
         )
     return f"{waiting} events wait in {settings.spool_dir}"
 

@@ -22,26 +22,29 @@ _WAIT_STATUSES = frozenset((429, 502, 503, 504))
 _STOP_STATUSES = frozenset((401, 403, 404, 405))
 #: Of a single event: the event itself is not acceptable.
 _REJECT_STATUSES = frozenset((400, 409, 413, 415, 422))
+#: Between looks whether another drain still sends.
+_LOOK_SECONDS = 0.02
 
 
 class Report:
     """What a drain did."""
 
-    __slots__ = ("delivered", "is_elsewhere", "kept", "rejected", "stopped")
+    __slots__ = ("delivered", "is_elsewhere", "kept", "rejected", "status", "stopped")
 
     def __init__(self) -> None:
         self.delivered = 0
         self.rejected = 0
         #: Entries that were tried and are still there.
         self.kept: set[str] = set()
-        #: Another drain holds the lock and does the work.
+        #: Another drain of this URL runs, or one of another URL was sending all the time.
         self.is_elsewhere = False
-        #: Why it makes no sense to go on now.
+        #: Why it makes no sense to go on now, and the HTTP status where the server said so.
         self.stopped = ""
+        self.status = 0
 
 
 def drain(spool: Spool, settings: ClientSettings, *, seconds: float, lock: int | None = None) -> Report:
-    """Deliver until the spool is empty or `seconds` are over. Takes the lock unless it holds it already.
+    """Deliver until the spool is empty or `seconds` are over. Takes the URL's lock unless it holds it already.
 
     A hook that found the lock taken relies on this: after the lock is free, it looks once more.
     """
@@ -63,46 +66,74 @@ def drain(spool: Spool, settings: ClientSettings, *, seconds: float, lock: int |
 
 
 def drain_briefly(spool: Spool, settings: ClientSettings, *, seconds: float) -> Report:
-    """What a session start does before it asks for context: one pass, or a nudge to the drain that runs."""
-    deadline = time.monotonic() + seconds
+    """What a session start does before it asks for context: one pass. A drain that pauses sees that nothing is left."""
     report = Report()
-    while (lock := detached.try_lock(settings)) is None:
-        _nudge(settings)
-        if not spool.names() or time.monotonic() + 0.01 >= deadline:
-            return report
-        time.sleep(0.01)
-    try:
-        _Drain(spool, settings, report, deadline).run(passes=1)
-    finally:
-        os.close(lock)
+    detached.nudge(settings)
+    _Drain(spool, settings, report, time.monotonic() + seconds).run(passes=1)
+    return report
+
+
+def deliver(spool: Spool, settings: ClientSettings, *, seconds: float) -> Report:
+    """For a person who waits for it, beside any drain that pauses: ends with the first request that nobody answers."""
+    report = Report()
+    _Drain(spool, settings, report, time.monotonic() + seconds, is_patient=False).run()
     return report
 
 
 class _Drain:
-    def __init__(self, spool: Spool, settings: ClientSettings, report: Report, deadline: float) -> None:
+    def __init__(
+        self,
+        spool: Spool,
+        settings: ClientSettings,
+        report: Report,
+        deadline: float,
+        *,
+        is_patient: bool = True,
+    ) -> None:
         self._spool = spool
         self._settings = settings
         self._report = report
         self._deadline = deadline
+        self._is_patient = is_patient
         self._items_max = limits.BATCH_ITEMS_MAX
+        self._is_tidy = False
+        #: Whether a nudge ends the pause: not where a try was counted, nor where the server asked for the pause.
+        self._may_hurry = False
 
     def run(self, *, passes: int | None = None) -> None:
-        self._tidy()
         pause = limits.DRAIN_PAUSE_SECONDS
         while self._left() > 0 and not self._report.stopped:
             before = self._report.delivered + self._report.rejected
-            asked = self._one_pass()
+            nudged = detached.nudged_ns(self._settings)
+            lock = self._my_turn()
+            if lock is None:
+                self._report.is_elsewhere = True
+                return
+            try:
+                asked = self._one_pass()
+            finally:
+                os.close(lock)
             passes = None if passes is None else passes - 1
-            if not self._spool.names() or passes == 0:
+            if not self._spool.names() or passes == 0 or self._report.stopped:
                 return
             if self._report.delivered + self._report.rejected > before and asked is None:
                 pause = limits.DRAIN_PAUSE_SECONDS
                 continue
-            self._wait(max(pause, asked or 0.0))
+            self._wait(max(pause, asked or 0.0), nudged)
             pause = min(pause * 2, limits.DRAIN_PAUSE_MAX_SECONDS)
+
+    def _my_turn(self) -> int | None:
+        """The lock of the one that sends; None when another one sent until the time was over."""
+        while (lock := detached.try_sending(self._settings)) is None:
+            if self._left() <= _LOOK_SECONDS:
+                return None
+            time.sleep(_LOOK_SECONDS)
+        return lock
 
     def _one_pass(self) -> float | None:
         """Try each entry once, oldest first; returns how long the server asked to wait, if it did."""
+        self._tidy()
+        self._may_hurry = False
         self._report.kept = set()
         while self._left() > 0 and not self._report.stopped:
             batch = self._next_batch()
@@ -143,8 +174,14 @@ class _Drain:
                 timeout_seconds=min(limits.DRAIN_REQUEST_SECONDS, max(0.05, self._left())),
                 body=body,
             )
+        except gate.Unusable as error:
+            self._report.stopped, self._report.status = str(error), error.status
+            return 0.0
         except gate.NoAnswer as error:
             self._log(f"no answer ({error}); {len(batch)} kept")
+            self._may_hurry = True
+            if not self._is_patient:
+                self._report.stopped = f"no answer from {self._settings.url} ({error})"
             return 0.0
         settled = self._settle(batch, _results(answer.body))
         return self._after(batch, answer, settled)
@@ -171,9 +208,10 @@ class _Drain:
             return None if settled else 0.0
         self._log(f"the server answered {status}; {len(batch) - settled} of {len(batch)} kept")
         if status in _WAIT_STATUSES:
+            self._may_hurry = not answer.retry_after
             return answer.retry_after or 0.0
         if status in _STOP_STATUSES or 300 <= status < 400:
-            self._report.stopped = f"the server answered {status}"
+            self._report.stopped, self._report.status = f"{self._settings.url} answered {status}", status
             return 0.0
         if settled:
             return None
@@ -200,6 +238,9 @@ class _Drain:
         self._log(f"{entry.name} moved to rejected/")
 
     def _tidy(self) -> None:
+        if self._is_tidy:
+            return
+        self._is_tidy = True
         now_us = time.time_ns() // 1000
         taken = self._spool.take_orphans(now_us)
         gone = self._spool.evict(now_us)
@@ -209,12 +250,12 @@ class _Drain:
         if gone:
             self._log(f"WARNING: {len(gone)} entries were too old or too many and are lost, first {gone[0]}")
 
-    def _wait(self, seconds: float) -> None:
-        """Pause, unless a session start nudges."""
+    def _wait(self, seconds: float, nudged: int) -> None:
+        """Pause, unless a hook nudges, or has since `nudged`."""
         until = min(time.monotonic() + seconds, self._deadline)
-        path = os.path.join(self._settings.state_dir, "nudge")
-        before = _changed_ns(path)
-        while (left := until - time.monotonic()) > 0 and _changed_ns(path) == before:
+        while (left := until - time.monotonic()) > 0:
+            if self._may_hurry and detached.nudged_ns(self._settings) != nudged:
+                return
             time.sleep(min(0.05, left))
 
     def _left(self) -> float:
@@ -249,16 +290,3 @@ def _results(body: bytes) -> list[tuple[str, str]]:
         ]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
-
-
-def _nudge(settings: ClientSettings) -> None:
-    path = os.path.join(settings.state_dir, "nudge")
-    os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    os.utime(path)
-
-
-def _changed_ns(path: str) -> int:
-    try:
-        return os.stat(path).st_mtime_ns
-    except FileNotFoundError:
-        return 0

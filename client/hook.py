@@ -38,7 +38,7 @@ def run() -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Handle one hook event from standard input. Always 0."""
+    """Handle one hook event from standard input: always 0. `--drain` alone says how it ended."""
     client = arguments[0] if arguments else ""
     answer = ""
     try:
@@ -213,16 +213,20 @@ def _start_drain(spool: Spool, settings: ClientSettings) -> None:
 
 
 def _drain_now() -> int:
+    """The exit code: 0 when nothing waits any more, 4 for a token that is not accepted, 3 when nobody answers, else 1."""
     from client import drain
 
     settings = client_settings.load()
     spool = Spool(settings.spool_dir)
-    report = drain.drain(spool, settings, seconds=limits.DETACHED_DRAIN_SECONDS)
+    report = drain.deliver(spool, settings, seconds=limits.DETACHED_DRAIN_SECONDS)
     left = len(spool.names())
-    # The lock was taken: what this one did says nothing about what is delivered.
-    other = "; another drain is at work" if report.is_elsewhere else ""
-    sys.stdout.write(f"{report.delivered} delivered, {report.rejected} set aside, {left} waiting{other}\n")
-    return 0
+    elsewhere = "another drain was sending all the time" if report.is_elsewhere else ""
+    why = report.stopped or elsewhere or (f"{settings.url} did not take them yet" if left else "")
+    said = f"{report.delivered} delivered, {report.rejected} set aside, {left} waiting"
+    sys.stdout.write(f"{said}: {why}\n" if left else f"{said}\n")
+    if not left:
+        return 0
+    return 4 if report.status in (401, 403) else 1 if report.status else 3
 
 
 def _source(arguments: list[str]) -> str:

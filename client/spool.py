@@ -71,6 +71,11 @@ class Spool:
         keyed = [((int(m[1]), int(m[3], 16)), name) for name in found if (m := _NAME.fullmatch(name))]
         return [name for _, name in sorted(keyed)]
 
+    def oldest_seconds(self, now_us: int) -> float | None:
+        """For how long the oldest entry has waited; None when nothing waits."""
+        names = self.names()
+        return max(0.0, now_us / 1e6 - int(names[0][:13]) / 1e3) if names else None
+
     def read(self, name: str) -> Entry | None:
         """The entry, or None when it is gone. A file that is no entry is moved aside."""
         try:

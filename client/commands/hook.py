@@ -26,7 +26,8 @@ def command(
 ) -> None:
     """Keep one hook event of CLIENT, read from standard input, and answer what the client expects.
 
-    Returns at once and always with exit code 0; the event is delivered in the background.
+    Returns at once and always with exit code 0; the event is delivered in the background. --drain waits, and ends with 3
+    when nobody answers, with 4 when the token is not accepted, with 1 when something else keeps events back.
     """
     del context  # unknown options of a future installer must not make a hook fail
     named = [part for part in (client, event) if part]

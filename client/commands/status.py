@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
 import click
 
+from client.jobs import lasting
 from client.output import emit, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
+from client.spool import Spool
+from memory_core import limits
 
 #: Parts that have a line of their own, in this order.
 _PARTS = ("broker", "writer", "disk", "wiki", "git", "models")
@@ -21,13 +25,34 @@ _WIDTH = 10
 @json_option
 def command(workspace: str | None, project: str | None, as_json: bool) -> None:
     """Say whether memoryd works, what it holds and what waits. --json tells every detail."""
-    status = Server(load()).tool("memory_status", workspace=workspace, project=project)
+    settings = load()
+    status = Server(settings).tool("memory_status", workspace=workspace, project=project)
+    status["spool"] = _spool(Spool(settings.spool_dir))
     emit(status, as_json=as_json, text=lambda: _print(status))
+
+
+def _spool(spool: Spool) -> dict[str, Any]:
+    """What this machine's hooks kept and did not deliver yet: `waiting`, `oldest_age_seconds`, `refused`."""
+    return {
+        "waiting": len(spool.names()),
+        "oldest_age_seconds": spool.oldest_seconds(time.time_ns() // 1000),
+        "refused": len(spool.rejected()),
+    }
+
+
+def _undelivered(spool: dict[str, Any]) -> str:
+    """What to do about this machine's events; empty where all are delivered or about to be."""
+    if (spool["oldest_age_seconds"] or 0.0) > limits.SPOOL_WAIT_SECONDS:
+        waits = f"the oldest for {lasting(spool['oldest_age_seconds'])}"
+        return (
+            f"{_many(spool['waiting'], 'event')} of this machine not delivered, {waits}: memoryd hook --drain"
+        )
+    return f"{_many(spool['refused'], 'event')} refused: memoryd spool list" if spool["refused"] else ""
 
 
 def _print(status: dict[str, Any]) -> None:
     health = status["health"]
-    is_well = status["status"] == "ok"
+    is_well = status["status"] == "ok" and not _undelivered(status["spool"])
     click.secho(f"memoryd {health.get('version', '')} at {health.get('url', '?')}: ", bold=True, nl=False)
     click.secho(
         "all is well" if is_well else "something is wrong", fg="green" if is_well else "red", bold=True
@@ -47,6 +72,8 @@ def _lines(status: dict[str, Any], health: dict[str, Any]) -> Iterator[tuple[str
     )
     yield "last event", _time(status.get("last_event"))
     yield "waits", _waiting(status)
+    if said := _undelivered(status["spool"]):
+        yield "hooks", said
     for part in _PARTS:
         if isinstance(health.get(part), dict):
             yield part, _part(part, health[part])

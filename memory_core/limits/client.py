@@ -24,6 +24,8 @@ SPOOL_ENTRY_MAX_BYTES = 1 * MIB
 SPOOL_REJECTED_FILES_MAX = 1_000
 #: A temporary file this old belongs to a shim that died before its rename; it is taken in.
 SPOOL_ORPHAN_SECONDS = 60
+#: An event that waits longer than this is a fault to be told of.
+SPOOL_WAIT_SECONDS = 60
 DRAIN_PAUSE_SECONDS = 0.5
 DRAIN_PAUSE_MAX_SECONDS = 30.0
 DRAIN_REQUEST_SECONDS = 15.0

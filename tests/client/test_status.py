@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
+from client.checkup import _spool
 from client.commands import status as module
+from client.findings import Failed
+from client.settings import load
+from client.spool import Spool
 
 WELL: dict[str, Any] = {
     "counts": {
@@ -42,7 +48,16 @@ WELL: dict[str, Any] = {
 
 
 @pytest.fixture
-def shown(monkeypatch: pytest.MonkeyPatch):
+def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Spool:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("MEMORYD_CLIENT_CONFIG", raising=False)
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return Spool(str(tmp_path / "state/memoryd/spool"))
+
+
+@pytest.fixture
+def shown(monkeypatch: pytest.MonkeyPatch, state: Spool):
     def show(**health: Any) -> str:
         told = copy.deepcopy(WELL)
         told["health"] |= health
@@ -95,3 +110,17 @@ def test_files_that_are_passed_over_are_named(shown):
     assert "default/alpha/notes/a.md: it is not UTF-8 text" in text
     assert "default/copy: it is a copy" in text
     assert "and 3 files more" in text
+
+
+def test_events_of_this_machine_that_wait_for_long_are_told_with_what_to_do(shown, state: Spool):
+    now = time.time_ns() // 1000
+    state.add(query="q", body={}, now_us=now, seq=1)
+    assert "all is well" in shown()
+    state.add(query="q", body={}, now_us=now - 600_000_000, seq=1)
+
+    text = shown()
+
+    assert "something is wrong" in text
+    assert "2 events of this machine not delivered, the oldest for 10 min: memoryd hook --drain" in text
+    with pytest.raises(Failed, match=r"2 waiting, the oldest for 10 min.*hook --drain"):
+        _spool(load())
