@@ -70,7 +70,9 @@ def _failed(server: Server) -> str:
         return "none in the last day"
     some = "; ".join(f"{job['kind']}: {job['last_error']} ({job['id']})" for job in failed[:_EXAMPLES])
     count = f"{len(failed)}{'' if len(failed) < limits.JOBS_FAILED_LISTED else ' or more'}"
-    raise Failed(f"{count} in the last day: {some}; see: memoryd jobs list --state failed")
+    raise Failed(
+        f"{count} in the last day: {some}; see: memoryd jobs list --state failed; then memoryd jobs retry ID, or cancel ID to leave it at that"
+    )
 
 
 def _audit(server: Server) -> str:
@@ -81,7 +83,9 @@ def _audit(server: Server) -> str:
         return f"not made yet; now: memoryd schedule run {_AUDIT}"
     when = f"{run['last_at'][:19]} {run['last_state']}"
     if run["last_state"] == "failed":
-        raise Failed(f"{when}: {run['last_error']}; again: memoryd jobs retry {run['last_job']}")
+        raise Failed(
+            f"{when}: {run['last_error']}; again: memoryd jobs retry {run['last_job']}; or leave it at that: memoryd jobs cancel {run['last_job']}"
+        )
     result = run["last_result"] or {}
     if result.get("wrong"):
         found = [f"{one['kind'].replace('_', ' ')} {one['what']}" for one in result["findings"]]

@@ -110,7 +110,8 @@ def ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[s
             if time.monotonic() > until:
                 raise ServerError(
                     f"the job is still {state_of(job)} after {seconds:g} s; see memoryd jobs show {job_id}",
-                    code="unavailable",
+                    code="still_going",
+                    status=409,
                 )
             if job["state"] == "running":
                 line.update(f"{job['worker']} is at it")

@@ -21,7 +21,7 @@ from memory_core.domain.budget import BACKLOG, day_of
 from memory_core.domain.command import Refusal
 from memory_core.domain.job import QUEUES, Again, Done, Job, Later, State
 from memory_core.domain.schedule import Schedule
-from memory_core.errors import CoreError, Invalid
+from memory_core.errors import CoreError, Invalid, NotFound
 from memory_core.registry import Registry
 from memory_core.store import job_counts, jobs, model_budget, model_usage
 from memory_core.store.transaction import Reading, Transaction
@@ -86,7 +86,10 @@ class JobKind:
     busy_until: Callable[[Reading, Job], int | None] | None = None
     #: Unless the configuration says otherwise; empty: only what happens makes such a job.
     schedule: str = ""
-    per: Literal["install", "project"] = "install"
+    #: `session`: of one session, made by what happens to it or is asked of it, and by no schedule.
+    per: Literal["install", "project", "session"] = "install"
+    #: What a person says for a job of a kind by session; empty: it comes by itself.
+    asked_with: str = ""
     run_seconds: float = limits.JOB_RUN_SECONDS
     #: So quick that it runs in the worker's own thread and not in a child that can be killed.
     is_inline: bool = False
@@ -101,6 +104,8 @@ class JobKind:
             raise ValueError(f"{self.name}: there is no queue {self.queue!r}")
         if self.uses_model and self.is_inline:
             raise ValueError(f"{self.name}: a model takes long; only a child can be killed")
+        if self.per == "session" and self.schedule:
+            raise ValueError(f"{self.name}: a schedule knows no session")
         if self.is_droppable and not self.uses_model:
             raise ValueError(f"{self.name}: only a kind that uses a model is left out")
 
@@ -119,6 +124,27 @@ kinds: Registry[JobKind] = Registry("job kind")
 def register(kind: JobKind) -> JobKind:
     """Make a kind known under its name, which is that of its file."""
     return kinds.add(kind.name)(kind)
+
+
+def runnable() -> tuple[str, ...]:
+    """The kinds that can be run by the clock or now: those of the whole install and those by project."""
+    return tuple(name for name, kind in sorted(kinds) if kind.per != "session")
+
+
+def check_runnable(name: str) -> JobKind:
+    """The kind. Raises `NotFound`, and `Invalid` with what to do for one that no schedule can run."""
+    there_are = f"there are: {', '.join(runnable())}"
+    if name not in kinds:
+        raise NotFound(f"there is no job kind {name[:64]!r}; {there_are}")
+    kind = kinds.get(name)
+    if kind.per == "session":
+        how = (
+            f"ask for it with: {kind.asked_with}"
+            if kind.asked_with
+            else "it comes by itself at the session's end"
+        )
+        raise Invalid(f"{name} works on one session, not by schedule; {how}. By schedule {there_are}")
+    return kind
 
 
 def enqueue(
@@ -188,10 +214,8 @@ def schedules(settings: Settings, environ: Mapping[str, str] | None = None) -> d
     with _naming("timezone"):
         zone = schedule.check_timezone(_text(zone))
     for name in told:
-        if name not in kinds:
-            raise Invalid(
-                f"[schedules] {name}: there is no such job kind; there are: {', '.join(kinds.names())}"
-            )
+        with _naming(name):
+            check_runnable(name)
     wanted = {name: kind.schedule for name, kind in kinds if kind.schedule} | told
     found: dict[str, Schedule | None] = {}
     for name, text in sorted(wanted.items()):
@@ -205,7 +229,7 @@ def _naming(key: str) -> Generator[None]:
     """Puts the key before what is wrong with its value."""
     try:
         yield
-    except Invalid as error:
+    except (Invalid, NotFound) as error:
         raise Invalid(f"[schedules] {key}: {error}") from None
 
 

@@ -95,7 +95,7 @@ def retry(
 
 @command.command()
 @click.argument("job_ids", nargs=-1)
-@click.option("--state", type=click.Choice(["pending", "running"]), help="Without ids: only these.")
+@click.option("--state", type=click.Choice(["pending", "running", "failed"]), help="Without ids: only these.")
 @_filters
 @click.option("--all", "everything", is_flag=True, help="Every job that has not ended.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
@@ -110,7 +110,8 @@ def cancel(
 ) -> None:
     """Cancel jobs: those named, or those that fit the filters.
 
-    A pending one ends at once; a running one is let go by its worker at its next sign of life.
+    A pending one ends at once; a running one is let go by its worker at its next sign of life. A failed one is dismissed:
+    memoryd doctor counts it no more.
     """
     server = Server(load())
     states = (state,) if state else ("pending", "running")

@@ -49,7 +49,10 @@ def list_schedules(as_json: bool) -> None:
 )
 @json_option
 def run(kind: str, workspace: str | None, project: str | None, seconds: int | None, as_json: bool) -> None:
-    """Make a job of a schedule now, whatever the time."""
+    """Make a job of KIND now, whatever the time: idle_sessions, integrity_audit, maintenance or model_check.
+
+    What works on one session is asked for with memoryd sessions.
+    """
     server = Server(load())
     query = (
         f"?workspace={quote(workspace or 'default', safe='')}&project={quote(project, safe='')}"

@@ -8,7 +8,7 @@ from memory_core import job_kind
 from memory_core.commands import Answer, command
 from memory_core.domain import job as rules
 from memory_core.domain.command import Refusal
-from memory_core.domain.job import QUEUES, Job
+from memory_core.domain.job import QUEUES, Job, State
 from memory_core.errors import CoreError, Invalid
 from memory_core.ids import id_bytes, id_text
 from memory_core.job_kind import JobKind
@@ -18,7 +18,7 @@ from memory_core.store.transaction import Transaction
 
 @dataclass(frozen=True, kw_only=True)
 class CancelJob:
-    """A pending job ends at once, a running one when its worker hears of it."""
+    """A pending job ends at once, a running one when its worker hears of it. A failed one is dismissed: nobody waits for it."""
 
     job: str
 
@@ -57,7 +57,7 @@ def cancel(body: CancelJob, tx: Transaction) -> Answer | Refusal:
     job = _job(tx, body.job)
     if isinstance(job, Refusal):
         return job
-    if job.has_ended:
+    if job.state is not State.RUNNING and rules.after(job.state, rules.Move.CANCEL) is None:
         return Refusal(code="conflict", message=f"the job is {job.state.value} already")
     after = jobs.save(tx, rules.cancelled(job, now=tx.now))
     audit.record(tx, "job_cancelled", project_id=job.project_id, detail={"job": id_text(job.id)})
@@ -106,7 +106,7 @@ def resume(body: ResumeQueue, tx: Transaction) -> Answer | Refusal:
 def run(body: RunSchedule, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"id", "kind", "state"}` of the new job."""
     try:
-        kind = job_kind.kinds.get(body.kind)
+        kind = job_kind.check_runnable(body.kind)
         project_id = _project_of(tx, body, kind)
     except CoreError as error:
         return Refusal(code=error.code, message=str(error))

@@ -55,6 +55,8 @@ TRANSITIONS: Final[Mapping[tuple[State, Move], State]] = {
     (State.RUNNING, Move.RELEASE): State.PENDING,
     (State.RUNNING, Move.CANCEL): State.CANCELLED,
     (State.FAILED, Move.RETRY): State.PENDING,
+    #: A person has seen it and leaves it at that.
+    (State.FAILED, Move.CANCEL): State.CANCELLED,
     (State.CANCELLED, Move.RETRY): State.PENDING,
 }
 ENDED: Final = frozenset({State.COMPLETED, State.FAILED, State.CANCELLED})
@@ -298,10 +300,11 @@ def expired(job: Job, *, now: int) -> Job:
 
 
 def cancelled(job: Job, *, now: int) -> Job:
-    """A pending one ends at once; a running one is asked to, which its worker hears of at its next sign of life."""
+    """A pending one ends at once; a running one is asked to, which its worker hears of at its next sign of life. A failed one
+    keeps the time of its end."""
     if job.state is State.RUNNING:
         return replace(job, cancel_asked_at=job.cancel_asked_at or now, updated_at=now)
-    return replace(_moved(job, Move.CANCEL, now), finished_at=now)
+    return replace(_moved(job, Move.CANCEL, now), finished_at=job.finished_at or now)
 
 
 def given_up(job: Job, failure: Failure, *, now: int) -> Job:

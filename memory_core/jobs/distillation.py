@@ -169,6 +169,8 @@ register(
         prepare=prepare,
         compute=compute,
         apply=apply,
+        per="session",
+        asked_with="memoryd sessions distill SESSION_ID",
         busy_until=lambda reading, job: session_jobs.held_until(reading, job.subject),
         uses_model=True,
     )

@@ -68,6 +68,7 @@ register(
         prepare=prepare,
         compute=compute,
         apply=apply,
+        per="session",
         is_inline=True,
     )
 )

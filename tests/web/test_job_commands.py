@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from client.main import main
+from memory_core import job_kind
 from memory_core.domain.job import QUEUES, Failure
 from tests.client.prompt import Prompt
 from tests.stack.conftest import wait_until
@@ -273,7 +274,7 @@ def test_a_schedule_is_run_and_waited_for(person: Person) -> None:
 
 
 def test_waiting_for_a_schedule_s_job_ends_with_an_error_when_it_fails_or_lasts(person: Person) -> None:
-    person.says("schedule", "run", "idle_sessions", "--wait", "1", code=3)
+    person.says("schedule", "run", "idle_sessions", "--wait", "1", code=1)
     assert re.search(r"the job is still pending after 1 s; see memoryd jobs show \S+", person.err)
 
     def fail() -> None:
@@ -345,3 +346,27 @@ def _doctor(person: Person) -> str:
     with pytest.raises(SystemExit):
         main(["doctor", "--json"])
     return person._capsys.readouterr().out
+
+
+def test_a_failed_job_is_dismissed_and_counts_no_more(person: Person) -> None:
+    job = person.fail()
+    ended = person.asks("jobs", "show", job)["finished_at"]
+
+    assert person.says("jobs", "cancel", job, "--yes") == f"{job}: cancelled\n"
+
+    facts = person.asks("jobs", "show", job)
+    assert (facts["state"], facts["last_error"], facts["finished_at"]) == (
+        "cancelled",
+        Failure.CRASHED.sentence,
+        ended,
+    )
+    assert person.asks("jobs", "list", "--state", "failed")["jobs"] == []
+    person.says("jobs", "retry", job)
+    assert person.asks("jobs", "show", job)["state"] == "pending"
+
+
+def test_the_help_names_the_kinds_that_can_be_run(person: Person) -> None:
+    said = " ".join(person.says("schedule", "run", "--help").split())
+
+    real = [name for name in job_kind.runnable() if not name.startswith("test_")]
+    assert f"{', '.join(real[:-1])} or {real[-1]}" in said

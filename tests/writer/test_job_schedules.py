@@ -10,13 +10,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory_core import limits
+from memory_core import jobs, limits
 from memory_core.clock import MICROSECONDS, rfc3339
 from memory_core.commands.capture import RecordObservation
 from memory_core.commands.job_control import RunSchedule
 from memory_core.domain.capture import capped
 from memory_core.domain.command import Refusal
 from memory_core.domain.schedule import parse
+from memory_core.registry import discover
 from memory_core.store import schedule_slots
 from tests.factories import Store, database, envelope, event
 from tests.jobs.working import Worker, add_job, add_project, job_of, kind, look, registered
@@ -295,3 +296,24 @@ def test_old_slots_go_with_their_jobs_and_the_newest_of_each_stays(store: Store)
     assert len(slots(store)) == 1
     assert len(store.all("SELECT 1 FROM jobs")) == 2
     assert job_of(store, event_based).kind == "test_sum"
+
+
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        ("compaction", "memoryd sessions compact SESSION_ID"),
+        ("distillation", "memoryd sessions distill SESSION_ID"),
+        ("hook_journal", "comes by itself"),
+    ],
+)
+def test_a_kind_of_one_session_is_run_by_no_schedule(store: Store, kind: str, how: str):
+    discover(jobs)
+    refused = store.apply(RunSchedule(kind=kind))
+
+    assert isinstance(refused, Refusal)
+    assert refused.code == "invalid"
+    assert how in refused.message
+    listed = refused.message.rpartition("there are: ")[2].split(", ")
+    assert "maintenance" in listed
+    assert kind not in listed
+    assert store.all("SELECT 1 FROM jobs") == []

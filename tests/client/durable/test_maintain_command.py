@@ -22,7 +22,7 @@ def test_a_paused_queue_is_said_and_not_waited_for(person: Prompt):
 
 
 def test_what_does_not_end_in_time_is_named_and_goes_on(person: Prompt):
-    person.says("maintain", "--wait", "1", code=3)
+    person.says("maintain", "--wait", "1", code=1)
 
     assert "memoryd jobs show" in person.err
     assert person.asks("jobs", "list", "--kind", "maintenance")["jobs"][0]["state"] == "pending"
