@@ -177,7 +177,8 @@ def claim(body: ClaimSession, tx: Transaction) -> Answer | Refusal:
         has_replayed=is_empty,
         path=body.directory.path,
     )
-    durable_sessions.seen(tx, session.id)
+    # Whoever only looks and lets go again leaves a closed session closed: the first turn opens it.
+    durable_sessions.visited(tx, session.id)
     return _lease(until) | {
         "last_sequence": session.last_sequence,
         "must_replay": not is_empty,

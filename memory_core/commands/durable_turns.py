@@ -328,6 +328,7 @@ def _move_head(
         digest=written.digest,
         lease_until=lease_end(tx) if by_holder else session.lease_until,
         has_replayed=by_holder and session.has_replayed,
+        reopens=by_holder,
     )
     if by_holder:
         durable_sessions.seen(tx, session.id, substance=substance)

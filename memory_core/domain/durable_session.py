@@ -70,7 +70,11 @@ class DurableSession:
     def check_free(self, now: int) -> None:
         """Raises `SessionBusy` while somebody holds it."""
         if self.lease_until is not None and self.lease_until > now:
-            raise SessionBusy(detail={"lease_until": rfc3339(self.lease_until)})
+            until = rfc3339(self.lease_until)
+            raise SessionBusy(
+                f"somebody else works on this session, at most until {until}; then try again",
+                detail={"lease_until": until},
+            )
 
     def check_lease(self, lease_hash: bytes, now: int) -> None:
         """Raises `StaleSessionLease` unless that lease holds it now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Select, bindparam, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Select, bindparam, case, func, null, or_, select, tuple_
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.domain.directory import Directory, DirectoryId
@@ -40,7 +40,6 @@ _CLAIM = Statement(
         lease_until=bindparam("new_until"),
         has_replayed=bindparam("new_replayed"),
         path=bindparam("new_path"),
-        closed_at=None,
         updated_at=func.max(_d.updated_at, bindparam("now")),
     )
 )
@@ -57,6 +56,7 @@ _ADVANCE = Statement(
         digest=bindparam("new_digest"),
         has_replayed=bindparam("new_replayed"),
         lease_until=bindparam("new_until"),
+        closed_at=case((bindparam("reopens"), null()), else_=_d.closed_at),
         updated_at=func.max(_d.updated_at, bindparam("now")),
     )
 )
@@ -97,6 +97,12 @@ _SEEN = Statement(
         end_reason=bindparam("new_reason"),
         substance_count=_s.substance_count + bindparam("substance"),
     )
+)
+#: Somebody is there, which alone opens no session that has ended.
+_VISITED = Statement(
+    sessions.update()
+    .where(_s.id == bindparam("id"))
+    .values(last_event_at=func.max(_s.last_event_at, bindparam("now")))
 )
 
 _DETAILS = (
@@ -251,8 +257,9 @@ def advance(
     digest: bytes,
     lease_until: int | None,
     has_replayed: bool,
+    reopens: bool,
 ) -> None:
-    """Move the head, which publishes the events up to it."""
+    """Move the head, which publishes the events up to it. `reopens`: a session that was closed goes on."""
     tx.run(
         _ADVANCE,
         id=session_id,
@@ -260,6 +267,7 @@ def advance(
         new_digest=digest,
         new_until=lease_until,
         new_replayed=int(has_replayed),
+        reopens=int(reopens),
         now=tx.now,
     )
 
@@ -305,6 +313,11 @@ def seen(
 ) -> None:
     """Tell the session's line in lists of sessions that something happened; `substance` events were more than a boundary."""
     tx.run(_SEEN, id=session_id, now=tx.now, new_ended_at=ended_at, new_reason=reason, substance=substance)
+
+
+def visited(tx: Transaction, session_id: bytes) -> None:
+    """Tell the session's line in lists of sessions that somebody holds it; an end stays an end."""
+    tx.run(_VISITED, id=session_id, now=tx.now)
 
 
 # --- snapshots ---

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -204,3 +205,34 @@ def test_an_asset_must_be_catalogued_with_that_size(store: Store, holder: Holder
     assert store.all("SELECT unreferenced_at FROM assets") == [{"unreferenced_at": None}]
     with pytest.raises(driver.Error, match="FOREIGN KEY"):
         store.connection.execute("DELETE FROM assets")
+
+
+def test_a_claim_that_writes_nothing_leaves_a_closed_session_closed(store: Store, holder: Holder):
+    def ends() -> list[Any]:
+        sql = (
+            "SELECT d.closed_at, s.ended_at, s.end_reason FROM durable_sessions AS d"
+            " JOIN sessions AS s ON s.id = d.session_id"
+        )
+        return [(row["closed_at"], row["ended_at"], row["end_reason"]) for row in store.all(sql)]
+
+    holder.append(say("a"))
+    holder.close()
+    before = ends()
+    assert before[0][0] is not None
+    store.clock.advance(5)
+    again = other(holder)
+    assert code(again.claim()) == ""
+    assert ends() == before
+    again.release()
+    assert ends() == before
+
+    again.claim()
+    again.replay()
+    assert code(again.append(say("b"))) == ""
+    assert ends() == [(None, None, None)]
+
+
+def test_a_session_that_is_held_says_until_when(store: Store, holder: Holder):
+    refused = other(holder).claim()
+
+    assert refused.detail["lease_until"] in refused.message

@@ -60,8 +60,9 @@ def test_a_session_that_went_on_has_its_page_made_anew(house: House):
     client.post("close", {"directory": HERE})
     client.claim()
     client.resume()
-    assert house.get("/api/v1/sessions?state=open").get_json()[0]["id"] == client.id
+    assert house.get("/api/v1/sessions?state=open").get_json() == []
     client.append(said("And the downloader"))
+    assert house.get("/api/v1/sessions?state=open").get_json()[0]["id"] == client.id
 
     client.post("close", {"directory": HERE})
 
