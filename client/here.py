@@ -11,6 +11,7 @@ import click
 
 from client.durable.directory import identity_of
 from client.output import visible
+from client.reference import scoped
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +61,7 @@ def here_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def here(directory: str | None, workspace: str | None, project: str | None) -> Here:
     """What the options mean. Raises `DirectoryGone` or `Invalid` for a directory that is none."""
+    workspace, project = scoped(workspace, project)
     if workspace and not project:
         raise click.UsageError("--workspace goes with --project")
     place = None if project and directory is None else identity_of(directory or ".", os.environ)

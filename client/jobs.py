@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
 from client.output import shortened
+from client.reference import scoped
 from client.server import Server, ServerError
 
 _PAGE = 200
@@ -21,6 +22,7 @@ COLUMNS = ("made", "kind", "queue", "project", "state", "tries", "about", "id")
 
 def listed(server: Server, *, limit: int | None, **wanted: str | None) -> Iterator[dict[str, Any]]:
     """Jobs, newest first; all of them where there is no limit."""
+    wanted["workspace"], wanted["project"] = scoped(wanted.get("workspace"), wanted.get("project"))
     query = {name: value for name, value in wanted.items() if value is not None}
     if "project" in query:
         query.setdefault("workspace", "default")

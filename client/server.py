@@ -13,6 +13,7 @@ from client.marker import marker_for
 from client.place import repository_of
 from client.settings import ClientSettings, home_of
 from memory_core import limits
+from client.reference import placed, scoped
 
 #: Percent-encoded.
 DIRECTORY_HEADER = "X-Memoryd-Directory"
@@ -119,10 +120,12 @@ class Server:
 def with_marker(arguments: dict[str, Any]) -> dict[str, Any]:
     """Arguments whose project was not named, with that of the directory's marker file, if there is one.
 
-    `MEMORYD_IGNORE_MARKER=1` leaves it out, and so does a search of all projects.
+    `MEMORYD_IGNORE_MARKER=1` leaves it out, and so does a search of all projects. Names are taken as they are printed.
     """
-    is_scoped = "workspace" in arguments and "project" in arguments
-    if not is_scoped or arguments["project"] is not None or arguments.get("global"):
+    if "workspace" not in arguments or "project" not in arguments:
+        return arguments
+    arguments = _as_printed(arguments)
+    if arguments["project"] is not None or arguments.get("global"):
         return arguments
     if os.environ.get("MEMORYD_IGNORE_MARKER", "").lower() in ("1", "true", "yes", "on"):
         return arguments
@@ -139,6 +142,15 @@ def _whereabouts() -> dict[str, str]:
     """Where the command was given: without a named project that directory's project is meant, as in a hook there."""
     try:
         directory = os.getcwd()  # noqa: PTH109 — a text for a header
+def _as_printed(arguments: dict[str, Any]) -> dict[str, Any]:
+    """`workspace/project` and `workspace/project:path` taken apart."""
+    scope = arguments["workspace"], arguments["project"]
+    path = arguments.get("path")
+    if path is None:
+        return {**arguments, **dict(zip(("workspace", "project"), scoped(*scope), strict=True))}
+    return {**arguments, **dict(zip(("path", "workspace", "project"), placed(path, *scope), strict=True))}
+
+
     except OSError:
         return {}
     if directory == os.path.expanduser("~"):  # noqa: PTH111 — holds everything; no project is made of it

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from client.output import confirm, emit, json_option, scope_options, visible
+from client.reference import placed
 from client.server import Server
 from client.settings import load
 
@@ -28,6 +29,7 @@ def command(
 ) -> None:
     """Make an older state of the page at PATH its newest version. What is there now stays in its history."""
     server = Server(load())
+    path, workspace, project = placed(path, workspace, project)
     given = {"path": path, "from": source, "workspace": workspace, "project": project}
     old = server.get("/api/v1/pages/restore", **given)
     if not yes:

@@ -9,6 +9,7 @@ import click
 
 from client import jobs
 from client.output import emit, fail, json_option, table
+from client.reference import scoped
 from client.server import Server, ServerError
 from client.settings import load
 
@@ -54,6 +55,7 @@ def run(kind: str, workspace: str | None, project: str | None, seconds: int | No
     What works on one session is asked for with memoryd sessions.
     """
     server = Server(load())
+    workspace, project = scoped(workspace, project)
     query = (
         f"?workspace={quote(workspace or 'default', safe='')}&project={quote(project, safe='')}"
         if project
