@@ -20,12 +20,14 @@ _TRUE = ("1", "true", "yes", "on")
 class Marker:
     """What one marker says; `problem` says what could not be read, and then nothing else is said."""
 
-    __slots__ = ("capture", "path", "problem", "scope", "told")
+    __slots__ = ("capture", "is_broken", "path", "problem", "scope", "told")
 
     def __init__(self, path: str = "", values: dict[str, object] | None = None, problem: str = "") -> None:
         values = values or {}
         recall, briefing, memory = (_table(values, name) for name in ("recall", "briefing", "memory"))
         self.path = path
+        #: It could not be read at all.
+        self.is_broken = bool(problem)
         self.scope = _scope_of(values)
         if path and not self.scope and not problem:
             problem = f"{path}: workspace is missing, so its project is not used"
@@ -85,7 +87,9 @@ def _read(path: str) -> Marker:
             return Marker(path, problem=f"{path} is longer than {limits.MARKER_MAX_BYTES} bytes")
         return Marker(path, tomllib.loads(data.decode("utf-8-sig")))
     except (OSError, ValueError, RecursionError) as error:
-        return Marker(path, problem=f"{path} cannot be read: {type(error).__name__}")
+        # What tomllib says names a line and a sign; other errors may carry bytes of the file.
+        said = str(error) if isinstance(error, tomllib.TOMLDecodeError) else type(error).__name__
+        return Marker(path, problem=f"{path} cannot be read: {said}")
 
 
 def _scope_of(values: dict[str, object]) -> dict[str, str]:

@@ -33,5 +33,6 @@ def decision_on(body: dict[str, object], marker: Marker, *, cwd: str, home: str)
         made = Decision(capture_policy.KEEP, policy.state, "unknown", 0, capture_policy.NOT_NEEDED)
     else:
         made = capture_policy.decide(policy, tool, cwd=cwd, home=home)
-    reason = policy.reason or marker.problem
+    # Of a file that cannot be read the policy knows only that it says nothing.
+    reason = marker.problem if marker.is_broken else policy.reason or marker.problem
     return {**made.protocol(), "marker": marker.path, **({"reason": reason} if reason else {})}

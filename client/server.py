@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from client import gate
 from client.marker import marker_for
+from client.output import visible
 from client.place import repository_of
+from client.reference import placed, scoped
 from client.settings import ClientSettings, home_of
 from memory_core import limits
-from client.reference import placed, scoped
 
 #: Percent-encoded.
 DIRECTORY_HEADER = "X-Memoryd-Directory"
@@ -90,9 +92,6 @@ class Server:
                 body=data,
                 headers=_whereabouts(),
             )
-        except gate.NoAnswer as error:
-            raise ServerError(
-                f"no answer from {self.url} ({error}); is it running? start it with: memoryd up",
         except gate.BadToken as error:
             raise ServerError(
                 f"what is in {self._settings.token_origin} is no token: {error}",
@@ -101,6 +100,9 @@ class Server:
             ) from error
         except gate.BadAddress as error:
             raise ServerError(f"{error}; see MEMORYD_URL", code="invalid", status=400) from error
+        except gate.NoAnswer as error:
+            raise ServerError(
+                f"no answer from {self.url} ({error}); is it running? start it with: memoryd up",
                 code="unreachable",
             ) from error
         if answer.status == 401:
@@ -133,15 +135,13 @@ def with_marker(arguments: dict[str, Any]) -> dict[str, Any]:
         marker = marker_for(os.getcwd(), home_of(dict(os.environ)))  # noqa: PTH109 — as in a hook there
     except OSError:
         return arguments
+    if marker.is_broken:
+        sys.stderr.write(f"memoryd: {visible(marker.problem)}; it is passed over\n")
     if "project" not in marker.scope or arguments["workspace"] not in (None, marker.scope["workspace"]):
         return arguments
     return {**arguments, "workspace": marker.scope["workspace"], "project": marker.scope["project"]}
 
 
-def _whereabouts() -> dict[str, str]:
-    """Where the command was given: without a named project that directory's project is meant, as in a hook there."""
-    try:
-        directory = os.getcwd()  # noqa: PTH109 — a text for a header
 def _as_printed(arguments: dict[str, Any]) -> dict[str, Any]:
     """`workspace/project` and `workspace/project:path` taken apart."""
     scope = arguments["workspace"], arguments["project"]
@@ -151,6 +151,10 @@ def _as_printed(arguments: dict[str, Any]) -> dict[str, Any]:
     return {**arguments, **dict(zip(("path", "workspace", "project"), placed(path, *scope), strict=True))}
 
 
+def _whereabouts() -> dict[str, str]:
+    """Where the command was given: without a named project that directory's project is meant, as in a hook there."""
+    try:
+        directory = os.getcwd()  # noqa: PTH109 — a text for a header
     except OSError:
         return {}
     if directory == os.path.expanduser("~"):  # noqa: PTH111 — holds everything; no project is made of it

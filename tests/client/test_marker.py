@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from client.marker import NAME, marker_for
+from client.policy import decision_on
 from client.server import with_marker
 from memory_core import limits
 
@@ -127,3 +128,24 @@ def test_a_command_uses_it_unless_told_otherwise(home: Path, monkeypatch: pytest
         assert with_marker(named) == named
     monkeypatch.setenv("MEMORYD_IGNORE_MARKER", "1")
     assert with_marker(none) == none
+
+
+def test_a_command_says_that_it_passes_a_broken_one_over(
+    home: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(mark(home / "a", "workspace = = 1\n"))
+    none = {"workspace": None, "project": None}
+
+    assert with_marker(none) == none
+    said = capsys.readouterr().err
+    assert f"{home / 'a' / NAME} cannot be read" in said
+    assert "line 1" in said
+
+
+def test_why_a_broken_one_captures_nothing_is_named(home: Path):
+    directory = mark(home / "a", "workspace = = 1\n")
+    told = decision_on({}, marker_for(str(directory), str(home)), cwd=str(directory), home=str(home))
+
+    assert "line 1" in str(told["reason"])
+    assert "[capture] is no table" not in str(told["reason"])
