@@ -26,6 +26,7 @@ def session_shape(row: Mapping[str, Any]) -> dict[str, Any]:
         "ended_at": time_text(row["ended_at"]),
         "end_reason": row["end_reason"],
         "observation_count": row["observation_count"],
+        "event_count": row["event_count"],
         "page": row["page_path"],
     }
 

@@ -212,7 +212,7 @@ def _table(found: list[dict[str, Any]]) -> None:
             s["agent"],
             s["project"],
             "ended" if s.get("ended_at") else "open",
-            s["observation_count"],
+            s["event_count"],
             s.get("title"),
             s["id"],
         )

@@ -21,13 +21,20 @@ from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import handoffs, page_versions, pages, projects, sessions, workspaces
+from memory_core.store.tables_durable import durable_sessions
 from memory_core.store.transaction import Reading, Transaction
 
+#: How many events it has: those of a durable session that its program writes, else what hooks told.
+_EVENTS = func.coalesce(durable_sessions.c.last_sequence, sessions.c.observation_count).label("event_count")
+_IS_EXACT = and_(durable_sessions.c.session_id == sessions.c.id, durable_sessions.c.origin == "client")
 _HAS_OFFER = exists(select(handoffs.c.id).where(handoffs.c.offered_to == bindparam("id"))).label("has_offer")
 _ONE = Statement(
-    select(sessions, projects.c.name.label("project"), workspaces.c.name.label("workspace"), _HAS_OFFER)
+    select(
+        sessions, projects.c.name.label("project"), workspaces.c.name.label("workspace"), _HAS_OFFER, _EVENTS
+    )
     .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
     .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .outerjoin(durable_sessions, _IS_EXACT)
     .where(sessions.c.id == bindparam("id"))
 )
 _ADD = Statement(insert(sessions).values({column.name: bindparam(column.name) for column in sessions.c}))
@@ -118,10 +125,12 @@ def _listing(*conditions: ColumnElement[bool]) -> Select[Any]:
             projects.c.name.label("project"),
             workspaces.c.name.label("workspace"),
             pages.c.path.label("page_path"),
+            _EVENTS,
         )
         .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
         .join(workspaces, workspaces.c.id == projects.c.workspace_id)
         .outerjoin(pages, pages.c.id == sessions.c.page_id)
+        .outerjoin(durable_sessions, _IS_EXACT)
         .where(
             and_(
                 true(),
@@ -149,7 +158,7 @@ _END_OF_TIME = 2**62
 
 
 def one(read: Reading, session_id: bytes) -> Row | None:
-    """The session's row with `project`, `workspace` and `has_offer` (whether a handoff is offered to it)."""
+    """The session's row with `project`, `workspace`, `event_count` and `has_offer` (whether a handoff is offered to it)."""
     return read.row(_ONE, id=session_id)
 
 
@@ -163,7 +172,7 @@ def listed(
     before: int | None = None,
     limit: int = 50,
 ) -> list[Row]:
-    """Sessions with the newest activity first, with `project`, `workspace` and `page_path` (NULL: no page).
+    """Sessions with the newest activity first, with `project`, `workspace`, `event_count` and `page_path` (NULL: no page).
 
     `before` (UTC microseconds of `last_event_at`) continues a list; rows of `owner` and shared ones are seen.
     """

@@ -37,6 +37,9 @@ def session(person: Prompt, gate: Gate) -> Client:
 def test_durable_sessions_are_listed_and_shown(person: Prompt, session: Client):
     assert session.id in [s["id"] for s in person.asks("sessions", "list", "--durable")]
     assert session.id in [s["id"] for s in person.asks("sessions", "list", "--project", "mending")]
+    (listed,) = person.asks("sessions", "list", "--project", "default/mending")
+    assert listed["event_count"] == 3
+    assert "\t3\t" in person.says("sessions", "list", "--project", "mending")
     shown = person.says("sessions", "list", "--durable", "--project", "mending")
     assert "Mend the\\u202euploader" in shown
     assert person.asks("sessions", "show", session.id)["last_sequence"] == 3
