@@ -109,6 +109,8 @@ def install(app: Flask) -> None:
             return error.response
         status = error.code or 500
         body = {"error": error.description or error.name, "code": error.name.lower().replace(" ", "_")}
+        if status == 404:
+            body["error"] = f"there is nothing at {request.path[:200]}; docs/http.md lists what there is"
         if status in _ADVICE:
             body["advice"] = _ADVICE[status]
         response = json_answer(body, status)

@@ -20,7 +20,7 @@ from memory_core.commands.knowledge import (
 from memory_core.domain.knowledge import Provenance, checked_query
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_bytes, id_text
-from memory_core.recall.knowledge import bounds_said, read_bounds, section
+from memory_core.recall.knowledge import bounds_said, check_said, read_bounds, section
 from memory_core.store import knowledge, knowledge_lists
 from memory_core.store.database import Snapshot
 from memory_core.store.knowledge import Entry, Version, provenance_of
@@ -80,7 +80,9 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
     @needs("read")
     @takes("host", "device", "inode", "workspace", "project", "entries", "bytes", "confidence")
     def _recall() -> Response:
-        said = bounds_said(*(lists.given(name) for name in ("entries", "bytes", "confidence")))
+        wished = [lists.given(name) for name in ("entries", "bytes", "confidence")]
+        check_said(*wished)
+        said = bounds_said(*wished)
         within = bounds.tightened(said)
         with parts.database.snapshot() as reading:
             found = knowledge_lists.recalled(reading, _scope(reading), within, now=parts.clock.now_us())

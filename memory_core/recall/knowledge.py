@@ -45,6 +45,15 @@ def bounds_said(entries: str | None, size_bytes: str | None, confidence: str | N
     )
 
 
+def check_said(entries: str | None, size_bytes: str | None, confidence: str | None) -> None:
+    """Raises `Invalid` for what `bounds_said` can make no sense of, or that is out of range: for those who ask and read the answer."""
+    for name, text in (("entries", entries), ("bytes", size_bytes)):
+        if text is not None and not (text.isascii() and text.isdigit() and len(text) < 10):
+            raise Invalid(f"{name}: a whole number, not {text[:64]!r}")
+    if confidence is not None and _said_share(confidence) is None:
+        raise Invalid(f"confidence: a number from 0 to 1, not {confidence[:64]!r}")
+
+
 def section(entries: list[Entry], source: str) -> str:
     """A fenced JSON array of {key, content}; empty where nothing is known. `source` says where it comes from."""
     if not entries:

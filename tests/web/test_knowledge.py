@@ -192,6 +192,17 @@ def test_recall_gives_data_in_a_fence_within_its_bounds(knowing: House) -> None:
     assert knowing.get(f"{KNOWLEDGE}/recall?{HERE}&bytes=10").json["entries"] == []
     # What is asked for can only tighten what is set.
     assert knowing.get(f"{KNOWLEDGE}/recall?{HERE}&confidence=0.1").json["confidence"] == 0.7
+    for wrong in (
+        "confidence=2",
+        "confidence=-0.1",
+        "confidence=sure",
+        "entries=-1",
+        "entries=few",
+        "bytes=1.5",
+    ):
+        refused = knowing.get(f"{KNOWLEDGE}/recall?{HERE}&{wrong}")
+        assert refused.status_code == 400
+        assert wrong.partition("=")[0] in refused.json["error"]
 
 
 def start(house: House, bearer: dict[str, str] | None = None, **query: str) -> str:
