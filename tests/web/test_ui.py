@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests import shelf
+from tests.durable.working import Client, said
 from tests.web.house import House
 from tests.web.markup import Elements, dangers
 from tests.web.test_markdown import ATTACKS
@@ -217,3 +218,24 @@ def test_what_is_not_there_is_a_page_too(wiki: House) -> None:
     for address in ("/ui/none", f"{PROJECT}/pages/none.md", "/ui/projects/default/none"):
         answer = wiki.get(address)
         assert (answer.status_code, answer.mimetype) == (404, "text/html")
+
+
+def test_a_durable_session_is_shown_with_its_events_counted(house: House) -> None:
+    house.start_writer()
+    session = Client(house, title="Mend the uploader")
+    session.claim()
+    session.append(said("one"), said("two"))
+
+    assert "2 events" in house.get("/ui/sessions").text
+    page = house.get(f"/ui/sessions/{session.id}").text
+    assert "2 events" in page
+    assert f"memoryd sessions export {session.id}" in page
+
+
+def test_an_address_that_is_not_there_is_named_in_its_answer(house: House) -> None:
+    answer = house.get("/api/v1/nothing-here")
+
+    assert answer.status_code == 404
+    assert (
+        answer.json["error"] == "there is nothing at /api/v1/nothing-here; docs/http.md lists what there is"
+    )
