@@ -13,6 +13,8 @@ from memory_core.domain.drafts import is_draft
 from memory_core.errors import Forbidden, Invalid
 
 SUFFIX = ".md"
+#: How the mark begins that stands in a text where a secret stood.
+_REDACTED = "[REDACTED:"
 
 
 class Tier(StrEnum):
@@ -111,6 +113,9 @@ def page_path(text: str) -> PagePath:
     path = unicodedata.normalize("NFC", text).strip()
     if not path:
         raise Invalid("a page needs a path, for example notes/testing.md")
+    if _REDACTED in path:
+        # Said first: what is wrong with the mark that stands in place of the secret is nothing to tell.
+        raise Invalid("the path holds a secret, which memoryd never keeps; give the page a path without one")
     if "\\" in path:
         raise Invalid(f"{_shown(path)}: use / between folders, not a backslash")
     if path.startswith("/") or _DRIVE.match(path):

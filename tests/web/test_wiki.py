@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import secrets
+
+import pytest
 
 from memory_core.store.database import Database
 from tests.web.house import House
@@ -70,3 +73,19 @@ def test_the_status_names_what_is_left_alone_in_the_wiki(house: House) -> None:
     assert told["troubles"] == troubles[:10]
     assert told["troubles_in_all"] == 40
     assert told["strangers"] == {"a/b": "no project"}
+
+
+@pytest.mark.parametrize("where", ["notes/{}", "{}/x.md", "notes/of {} and more.md"])
+def test_a_path_with_a_secret_in_it_is_refused_for_that_and_not_for_the_mark_in_its_place(
+    house: House, where
+):
+    token = "ghp_" + secrets.token_hex(18)
+    house.start_writer()
+    answer = house.post(
+        "/api/v1/tools/memory_write_page",
+        {"workspace": "default", "project": "alpha", "path": where.format(token), "body": "text\n"},
+    )
+
+    assert answer.status_code == 400
+    assert "the path holds a secret" in answer.text
+    assert token not in answer.text
