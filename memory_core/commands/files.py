@@ -35,8 +35,8 @@ T = TypeVar("T")
 #: Their rows stay as they are.
 _UNSETTLED = (Result.BLOCKED, Result.HELD)
 
-#: Number of a promise's row, and the hash that its file is to have.
-Key = tuple[int, bytes | None]
+#: Number of a promise's row, the hash that its file is to have, and the file, which follows a folder that is renamed.
+Key = tuple[int, bytes | None, str]
 
 #: Removes secrets from a text.
 Redact = Callable[[str], str]
@@ -61,7 +61,7 @@ class StepReport:
     more: bool
     #: The orders of this step that something stood in the way of, and what.
     obstacles: tuple[Outcome, ...] = ()
-    #: Number and hash of the promises that this step saw, and of those that it did not leave.
+    #: The promises that this step saw, and those that it did not leave.
     promised: frozenset[Key] = frozenset()
     tried: frozenset[Key] = frozenset()
 
@@ -198,12 +198,12 @@ def install_step(
     lost_before: int = NOTHING_LOST,
     leave: Collection[Key] = (),
 ) -> StepReport:
-    """Install the next promised files behind row `after` and settle them in one transaction; those of `leave` (number of
-    the row and hash) wait."""
+    """Install the next promised files behind row `after` and settle them in one transaction; those of `leave`
+    wait."""
 
     def wanted(tx: Transaction) -> tuple[list[Promise], list[Order]]:
         rows = promises(tx, after=after, limit=limits.OUTBOX_STEP_ROWS)
-        return rows, [_order(tx, row) for row in rows if (row.seq, row.sha256) not in leave]
+        return rows, [_order(tx, row) for row in rows if (row.seq, row.sha256, row.file) not in leave]
 
     rows, orders = transact(wanted)
     outcomes = installer.install(orders)
@@ -219,8 +219,8 @@ def install_step(
         # What was found has a promise of its own under the same number: the next step begins with it.
         last=rows[-1].seq if rows and not external else after,
         more=external > 0 or len(rows) == limits.OUTBOX_STEP_ROWS,
-        promised=frozenset((row.seq, row.sha256) for row in rows),
-        tried=frozenset((order.seq, order.sha256) for order in orders),
+        promised=frozenset((row.seq, row.sha256, row.file) for row in rows),
+        tried=frozenset((order.seq, order.sha256, order.file) for order in orders),
         obstacles=tuple(outcome for outcome in outcomes if outcome.result is Result.BLOCKED),
     )
 

@@ -94,6 +94,8 @@ class Outcome:
     #: The found bytes, at most `EXTERNAL_FILE_MAX_BYTES` of them.
     found: bytes = b""
     reason: str = ""
+    #: Whether it is blocked because a directory is not there, and not by what lies in its place.
+    is_away: bool = False
 
 
 class Unfit(Blocked):
@@ -134,7 +136,7 @@ class Installer:
             return Outcome(order=order, result=Result.INSTALLED)
         except Away as error:
             away[str(error)] = away.get(str(error), 0) + 1
-            return Outcome(order=order, result=Result.BLOCKED, reason=str(error))
+            return Outcome(order=order, result=Result.BLOCKED, reason=str(error), is_away=True)
         except (Blocked, Invalid, OSError) as error:
             if isinstance(error, Occupied) and order.sha256 is None:
                 # The file is to go away, and where it was there is none.

@@ -79,6 +79,7 @@ class House:
         self.entered: Counter[str] = Counter()
         #: The writer's turn at the files, with its memory of what is in the way.
         self.files = WikiFiles(self.engine, self.installer, self._redacted, self.books.clock)
+        self.outside.came_back = self.files.came_back
 
     def _obstacles(self) -> Mapping[str, str]:
         return self.files.obstacles()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from memory_core import limits
@@ -69,6 +69,8 @@ class Outside:
         self._wants_whole = False
         #: Whether findings wait or are just being prepared: the writer should not sleep long.
         self.is_busy = False
+        #: Told when directories that were away are there again.
+        self.came_back: Callable[[], None] = lambda: None
 
     # --- the writer's side ---
 
@@ -183,6 +185,7 @@ class Outside:
         states = self._seen.projects
         if is_whole or is_due(known, touched, states, self._folders):
             known = self._look_at_folders(known, task)
+        was_away = bool(self._seen.away_before) or any(state.away for state in states.values())
         self._seen.projects = {}
         looking = 0.0
         for directory, project in known.items():
@@ -191,6 +194,10 @@ class Outside:
                 state = ProjectState(name=f"{project.workspace}/{project.name}")
                 looking += self._look_at_project(project, task, state)
             self._seen.projects[project.id] = state
+        is_away = bool(self._seen.away) or any(state.away for state in self._seen.projects.values())
+        self._seen.away_before = self._seen.away
+        if was_away and not is_away:
+            self.came_back()
         self._handover.wait_empty()
         if is_whole:
             self._seen.whole_at, self._seen.whole_seconds = self._clock.now_us(), looking

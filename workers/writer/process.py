@@ -123,7 +123,7 @@ def assemble(
         status=StatusFile(status_file(settings.run_dir), clock, watcher.state, files.obstacles),
         lost_before=lost_before,
     )
-    files.changed = outside.touched
+    files.changed, outside.came_back = outside.touched, files.came_back
     loop = WriterLoop(
         engine=engine,
         queue=queue,

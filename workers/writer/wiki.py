@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from memory_core import limits
 from memory_core.clock import Clock
@@ -22,6 +22,7 @@ class _Waiting:
 
     file: str
     reason: str
+    is_away: bool
     next_try: float
     pause: float
 
@@ -49,7 +50,8 @@ class WikiFiles:
         self._after = 0
         self._next_look = 0.0
         self._is_any_held = False
-        #: By number and hash of the promise: a newer version of the file is tried at once.
+        self._is_back = False
+        #: By promise: a newer version of the file, or the file in a folder that was renamed, is tried at once.
         self._waiting: dict[files.Key, _Waiting] = {}
         #: Told where what is in the way has changed: directories of projects.
         self.changed: Callable[[set[str]], None] = lambda _directories: None
@@ -58,12 +60,22 @@ class WikiFiles:
         """Files (relative to the wiki root) that cannot be put in place yet, and why. Any thread may ask."""
         return {one.file: one.reason for one in list(self._waiting.values())}
 
+    def came_back(self) -> None:
+        """A directory that was away is there again: what waits for one is tried at once. Any thread may call it."""
+        self._is_back = True
+
     def install(self, *, promised: bool) -> None:
         """One bounded step: what was promised just now, or what an earlier step had to leave."""
         if not self._is_clean:
             self._engine.read(lambda tx: files.clean_leftovers(tx, self._installer))
             self._is_clean = True
         now = self._clock.monotonic()
+        if self._is_back:
+            self._is_back = False
+            self._waiting = {
+                key: replace(one, next_try=now) if one.is_away else one for key, one in self._waiting.items()
+            }
+            self._after, self._next_look = 0, now
         if not promised and now < self._next_look:
             return
         begins = self._after == 0
@@ -89,12 +101,12 @@ class WikiFiles:
         before, after = self.obstacles(), dict(self._waiting)
         for key in done.tried:
             after.pop(key, None)
-        rows = {seq for seq, _ in done.promised}
+        rows = {key[0] for key in done.promised}
         after = {
             key: one for key, one in after.items() if key in done.promised or not (is_whole or key[0] in rows)
         }
         for outcome in done.obstacles:
-            key = (outcome.order.seq, outcome.order.sha256)
+            key = (outcome.order.seq, outcome.order.sha256, outcome.order.file)
             after[key] = self._waiting_for(outcome, self._waiting.get(key), now)
         self._waiting = after
         found = self.obstacles()
@@ -110,4 +122,10 @@ class WikiFiles:
         pause = (
             min(2 * before.pause, limits.OUTBOX_RETRY_MAX_SECONDS) if before else limits.OUTBOX_RETRY_SECONDS
         )
-        return _Waiting(file=outcome.order.file, reason=outcome.reason, next_try=now + pause, pause=pause)
+        return _Waiting(
+            file=outcome.order.file,
+            reason=outcome.reason,
+            is_away=outcome.is_away,
+            next_try=now + pause,
+            pause=pause,
+        )

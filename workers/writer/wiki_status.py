@@ -31,6 +31,8 @@ class Seen:
     strangers: dict[str, str] = field(default_factory=dict[str, str])
     #: Why the wiki as a whole is not to be had; empty when it is.
     away: str = ""
+    #: The same of the look before.
+    away_before: str = ""
     looked_at: int | None = None
     #: Of the last look, with the time for entering what it found.
     seconds: float = 0.0
