@@ -80,6 +80,7 @@ def _order(reading: Reading, promise: Promise) -> Order:
         is_new=is_new,
         is_empty_wiki=is_new and not wiki_files.is_any_known(reading),
         max_bytes=limits.OUTSIDE_PAGE_MAX_BYTES if rendered is None else rendering.EDIT_MAX_BYTES,
+        is_page=version is not None,
     )
 
 

@@ -19,7 +19,7 @@ from memory_core.domain.wiki_file import FileStat
 from memory_core.ids import id_text
 from memory_core.store import links, pages, projects, rendered, wiki_files, wiki_tasks
 from memory_core.store.audit import record
-from memory_core.store.outbox import ABSENT, promise_file, promise_for, state_of
+from memory_core.store.outbox import ABSENT, Promise, clear_promise, promise_file, promise_for, state_of
 from memory_core.store.pages import NewVersion, StoredPage
 from memory_core.store.past_versions import add_page_of
 from memory_core.store.transaction import Transaction
@@ -157,13 +157,43 @@ def _written(tx: Transaction, finding: Finding) -> bool:
     if version is None or (before.version_id if before else None) != finding.base_version:
         return False
     if before is not None and before.path != path.path:
+        promised = _promised_elsewhere(tx, finding, before)
         pages.move(tx, before.id, path)
+        if promised is not None and finding.seen is not None:
+            _promise_here(tx, finding, promised)
+            return True
     before = before or pages.revive(tx, finding.project.id, path)
     if before is None and finding.past:
         before = add_page_of(tx, finding.project, path, finding.past)
     page_id, _ = store_version(tx, finding.project, path, before, version, is_on_disk=True)
     knowledge_pages.add_past(tx, page_id, finding.past)
     return True
+
+
+def _promised_elsewhere(tx: Transaction, finding: Finding, page: StoredPage) -> Promise | None:
+    """Take back what was promised for a page's file under another spelling of its name: it would be a second file of the page.
+
+    The promise is given where the file that is there holds a state that memoryd itself made: it was renamed and not edited.
+    """
+    promise = promise_for(tx, file_of(finding.project, page_path(page.path)))
+    if promise is None:
+        return None
+    clear_promise(tx, promise.seq)
+    is_own = finding.seen is not None and state_of(finding.seen.sha256) in promise.expected
+    return promise if is_own and promise.version_id is not None else None
+
+
+def _promise_here(tx: Transaction, finding: Finding, promise: Promise) -> None:
+    """What was promised under another spelling is to come into the file as it is spelled."""
+    promise_file(
+        tx,
+        finding.project.id,
+        page_id=promise.page_id,
+        file=finding.file,
+        found=state_of(finding.seen.sha256) if finding.seen else ABSENT,
+        version_id=promise.version_id,
+        sha256=promise.sha256,
+    )
 
 
 def _moved(tx: Transaction, finding: Finding) -> bool:

@@ -42,6 +42,7 @@ from memory_core.wiki.exchange import (
 )
 from memory_core.wiki.folders import Home, check_home, make_home
 from memory_core.wiki.layout import META, TEMPORARY, parts_of
+from memory_core.wiki.spellings import Spellings
 from memory_core.wiki.walk import stat_of
 
 logger = logging.getLogger(__name__)
@@ -72,6 +73,8 @@ class Order:
     is_empty_wiki: bool = True
     #: Of what somebody else put there, what can be taken in.
     max_bytes: int = limits.OUTSIDE_PAGE_MAX_BYTES
+    #: A page's file: it is not made beside one whose name is the same in another spelling.
+    is_page: bool = False
 
 
 class Result(StrEnum):
@@ -114,7 +117,8 @@ class Installer:
     def install(self, orders: Iterable[Order]) -> list[Outcome]:
         """Carry out each order; one that cannot be carried out is `BLOCKED` and holds no other one up."""
         away: dict[str, int] = {}
-        outcomes = [self._install(order, away) for order in orders]
+        spellings = Spellings(self._root)
+        outcomes = [self._install(order, away, spellings) for order in orders]
         for reason, files in away.items():
             logger.warning(
                 "%d files wait: %s",
@@ -124,11 +128,13 @@ class Installer:
             )
         return outcomes
 
-    def _install(self, order: Order, away: dict[str, int]) -> Outcome:
+    def _install(self, order: Order, away: dict[str, int], spellings: Spellings) -> Outcome:
         try:
             parts = parts_of(order.file)
             if order.project is not None:
                 self._prepare(order.project, order)
+            if order.is_page and (twin := spellings.other(order.file)) is not None:
+                raise Blocked(f"{twin} is there, which differs from it only in the spelling of its name")
             with directory(self._root, parts[:-1], create=order.sha256 is not None) as folder:
                 return self._step(order, parts[-1], folder)
         except FileNotFoundError:
