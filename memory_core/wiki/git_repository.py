@@ -125,7 +125,16 @@ class Repository:
 
     def is_begun(self) -> bool:
         """Whether a commit of ours was ever made here: not so in a repository that somebody else put in place of it."""
-        return self._resolved(_REF) is not None
+        return self.is_named() or self._resolved(_REF) is not None
+
+    def is_named(self) -> bool:
+        """The same, told by the files of the refs alone; false too where they cannot tell it."""
+        directory = self.git.directory
+        if (directory / _REF).exists():
+            return True
+        with suppress(OSError):
+            return f" {_REF}\n" in (directory / "packed-refs").read_text(errors="replace")
+        return False
 
     def _is_unborn(self) -> bool:
         try:

@@ -254,15 +254,21 @@ def begun_anew(writer: RunningWriter, old: str) -> bool:
     return is_there and is_committed(writer) and person(root, "rev-parse", "HEAD", check=False).strip() != old
 
 
-@pytest.mark.parametrize("way", ["removed", "an empty one made", "another one made"])
+@pytest.mark.parametrize("way", ["removed", "an empty one made", "another one made", "another one in it"])
 def test_a_repository_that_vanishes_under_the_writer_is_begun_anew_with_all_pages(writer, way: str):
     writer.append(*(page(name, f"# {name}\n") for name in "abc"))
     wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
     root = writer.settings.wiki
     old = person(root, "rev-parse", "HEAD").strip()
 
-    shutil.rmtree(root / ".git")
-    if way != "removed":
+    if way == "another one in it":  # as where the inode is given again
+        person(root, "init", "-q", "../another")
+        for entry in (root / ".git").iterdir():
+            shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
+        shutil.copytree(root.with_name("another") / ".git", root / ".git", dirs_exist_ok=True)
+    else:
+        shutil.rmtree(root / ".git")
+    if way.endswith("made"):
         person(root, "init", "-q")
     if way == "another one made":
         person(root, "commit", "-q", "--allow-empty", "-m", "a person's own")

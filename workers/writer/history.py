@@ -74,7 +74,8 @@ class History:
         self._is_ready = False
         #: The repository that was last prepared: another one in its place, or none, needs all pages anew.
         self._identity: tuple[int, int] | None = None
-        self._is_begun = False
+        #: What was known of our own name in it: an inode may be given again, to another repository.
+        self._is_begun = self._is_named = False
         self._waits_for = ""
         #: A commit may have been made whose entry is missing.
         self._is_unsure = True
@@ -210,7 +211,8 @@ class History:
     def _prepare(self) -> None:
         repository = self._repository
         there = repository.git.identity()
-        if self._is_ready and there == self._identity:
+        is_same = there == self._identity and (not self._is_named or repository.is_named())
+        if self._is_ready and is_same:
             return
         if self._is_ready:
             self._gone(GitGone("the wiki's history is not there any more, or another one lies in its place"))
@@ -226,6 +228,7 @@ class History:
         if (is_new or not repository.is_begun()) and self._has_pages():
             self._commit_all()
         self._identity, self._is_begun = repository.git.identity(), repository.is_begun()
+        self._is_named = repository.is_named()
         self._is_ready = True
         self._must_look_through = False
         self._state.say("ok", commit=repository.head())
@@ -319,6 +322,7 @@ class History:
             # Only now: of several that a killed process had committed, each is to be found.
             self._is_unsure = False
             self._is_begun = self._is_begun or made.files > 0
+            self._is_named = self._repository.is_named()
         self._waits_since = None
         for batch in batches:
             self._remember(batch, made)
