@@ -65,6 +65,7 @@ def test_a_kind_without_a_schedule_of_its_own_can_be_given_one(tmp_path: Path):
     ("text", "key", "what"),
     [
         ('idle_session = "every 1h"', "idle_session", "idle_sessions"),
+        ('compaction = "every 1h"', "compaction", "memoryd sessions compact"),
         ('idle_sessions = "hourly"', "idle_sessions", "every 15m"),
         ("idle_sessions = 15", "idle_sessions", "quotes"),
         ('idle_sessions = "cron 99 * * * *"', "idle_sessions", "cron"),

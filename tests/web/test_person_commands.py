@@ -155,3 +155,17 @@ def test_the_demo_leaves_no_session_open(served: Served, tmp_path: Path):
         )
 
     wait_until(are_over, 20)
+
+
+def test_what_a_search_prints_of_a_page_is_read_back(served: Served, tmp_path: Path):
+    found = memoryd(served, tmp_path, "search", "each", "commit", "--project", "default/shop").stdout
+    printed = next(line.split()[0] for line in found.splitlines() if "_rules/tests" in line)
+    assert printed == "default/shop:_rules/tests.md"
+
+    for command in (("read-page", printed), ("versions", printed)):
+        done = memoryd(served, tmp_path, *command)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.strip()
+    refused = memoryd(served, tmp_path, "read-page", printed, "--project", "stock")
+    assert refused.returncode == 1
+    assert "lies in default/shop" in refused.stderr
