@@ -14,7 +14,7 @@ from client.durable.waiting import Cancellation
 from memory_core import limits
 from memory_core.errors import Invalid
 
-_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.TOOL_NAME_MAX_CHARS}}}")
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.AGENT_TOOL_NAME_MAX_CHARS}}}")
 
 CancelPolicy = Literal["finish_once_started", "interruptible"]
 
@@ -69,7 +69,7 @@ class Tool:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise Invalid(
-                f"a tool's name is 1 to {limits.TOOL_NAME_MAX_CHARS} letters, digits, - or _, not {self.name[:80]!r}"
+                f"a tool's name is 1 to {limits.AGENT_TOOL_NAME_MAX_CHARS} letters, digits, - or _, not {self.name[:80]!r}"
             )
         if len(self.description.encode()) > limits.TOOL_DESCRIPTION_MAX_BYTES:
             raise Invalid(

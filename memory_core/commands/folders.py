@@ -8,7 +8,7 @@ from memory_core import limits
 from memory_core.domain.page import short_hash
 from memory_core.domain.project import Project
 from memory_core.ids import id_text
-from memory_core.store import git_batches, outbox, projects
+from memory_core.store import git_batches, outbox, projects, wiki_files
 from memory_core.store.audit import record
 from memory_core.store.transaction import Transaction
 from memory_core.wiki.layout import project_directory, usual_directory
@@ -57,6 +57,7 @@ def _settle(tx: Transaction, project: Project, folder: str) -> None:
     kept = list(dict.fromkeys(reversed(earlier)))[: limits.EARLIER_FOLDERS_MAX][::-1]
     projects.set_folder(tx, project.id, None if folder == usual_directory(project) else folder, kept)
     outbox.refolder(tx, project.id, old, folder)
+    wiki_files.refolder(tx, project.id, old, folder)
     git_batches.note_all(tx, project.id)
     record(tx, "move_project", project_id=project.id, detail={"from": old, "to": folder})
 

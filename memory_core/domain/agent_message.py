@@ -20,7 +20,7 @@ from memory_core.errors import Invalid
 RECORD: Final = "durable_message"
 VERSION: Final = 1
 #: Names of tools, as models take them.
-TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.TOOL_NAME_MAX_CHARS}}}")
+TOOL_NAME: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{limits.AGENT_TOOL_NAME_MAX_CHARS}}}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _PARTS_MAX: Final = limits.EVENT_ASSETS_MAX
 
@@ -248,7 +248,7 @@ def check_call(call: ToolCall, where: str = "a call") -> None:
     if not UUID7.fullmatch(call.id):
         raise Invalid(f"{where}: the id of a call must be a UUIDv7 in lower case")
     if not TOOL_NAME.fullmatch(call.name):
-        raise Invalid(f"{where}: a tool's name is 1 to {limits.TOOL_NAME_MAX_CHARS} of A-Z a-z 0-9 _ -")
+        raise Invalid(f"{where}: a tool's name is 1 to {limits.AGENT_TOOL_NAME_MAX_CHARS} of A-Z a-z 0-9 _ -")
     check_shape(
         call.arguments,
         text_max_bytes=limits.FIELD_REDACTED_MAX_BYTES,

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.domain.wiki_file import FileStat
-from memory_core.store.statement import Statement
+from memory_core.store.statement import Statement, text_statement
 from memory_core.store.tables import page_versions, pages
 from memory_core.store.tables_wiki import file_outbox, wiki_files
 from memory_core.store.transaction import Reading, Transaction
@@ -64,6 +64,10 @@ _FORGET = Statement(
     delete(wiki_files).where(
         wiki_files.c.file == bindparam("gone_file"), wiki_files.c.project_id == bindparam("of_project")
     )
+)
+_REFOLDER = text_statement(
+    "UPDATE OR REPLACE wiki_files SET file = :new_folder || substr(file, length(:old_folder) + 1)"
+    " WHERE project_id = :project_id AND substr(file, 1, length(:old_folder) + 1) = :old_folder || '/'"
 )
 _ANY_OF = Statement(
     select(wiki_files.c.file).where(wiki_files.c.project_id == bindparam("project_id")).limit(1)
@@ -122,6 +126,11 @@ def note(tx: Transaction, project_id: bytes, file: str, seen: SeenFile) -> None:
 def forget(tx: Transaction, project_id: bytes, files: Iterable[str]) -> None:
     for file in files:
         tx.run(_FORGET, gone_file=file, of_project=project_id)
+
+
+def refolder(tx: Transaction, project_id: bytes, old_folder: str, new_folder: str) -> None:
+    """A project's folder has another name: its files are known there, and are still no new project's."""
+    tx.run(_REFOLDER, project_id=project_id, old_folder=old_folder, new_folder=new_folder)
 
 
 def is_any_known(reading: Reading, project_id: bytes | None = None) -> bool:

@@ -48,6 +48,20 @@ def test_no_module_has_a_name_that_says_nothing():
     assert [str(p) for p in sources(*ROOMS) if p.stem in BANNED_NAMES] == []
 
 
+def test_a_limit_is_defined_once():
+    """They all end up in one namespace, where the second of a name would replace the first."""
+    names = [
+        target.id
+        for path in sources("memory_core/limits")
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign)
+        for target in node.targets
+        if isinstance(target, ast.Name) and not target.id.startswith("_")
+    ]
+
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 def test_no_sql_stands_outside_the_store():
     store = ROOT / "memory_core" / "store"
     outside = [p for p in sources("memory_core", "workers", "web", "client") if not p.is_relative_to(store)]

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from memory_core.commands.wiki_tasks import StartHeal
@@ -15,6 +15,7 @@ from tests.wiki.house import House
 from tests.wiki.test_folders import finish_task, settled
 
 _NAMES = ("alpha", "one", "two")
+_LOOK = ("look", "", "")
 _PATHS = ("notes/a.md", "notes/b.md", "c.md")
 STEP = st.one_of(
     st.tuples(st.just("rename"), st.sampled_from(_NAMES), st.sampled_from(_NAMES)),
@@ -79,6 +80,7 @@ class Play:
 
 @pytest.mark.timeout(300)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example(steps=[("rename", "alpha", "one"), _LOOK, _LOOK, ("rename", "one", "alpha"), ("write", "c.md", "")])
 @given(steps=st.lists(STEP, min_size=3, max_size=14))
 def test_whatever_is_done_to_folders_ends_in_agreement(steps: list[tuple[str, str, str]]):
     with tempfile.TemporaryDirectory() as directory:
