@@ -23,4 +23,4 @@ def test_what_two_agents_did_under_kills_is_what_their_sessions_say(
         complaints = soak.run()
     assert not complaints, (seed, soak.kills, complaints)
     assert soak.kills["agent"], (seed, soak.kills)
-    assert sum(soak.kills.values()) >= 5, (seed, soak.kills)
+    assert sum(soak.kills.values()) >= 2, (seed, soak.kills)

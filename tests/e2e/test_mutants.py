@@ -92,6 +92,8 @@ CONDITIONS = {
     "job_kinds",
     "long_batches",
     "quick_jobs",
+    "quick_sessions",
+    "sleep_by_select",
     "quick_pool",
     "short_patience",
     "small_cache",
