@@ -127,6 +127,9 @@ class SoakingAgent:
             return False
         return True
 
+    def turns_done(self) -> int:
+        return self.record.read_text().count('"done"') if self.record.exists() else 0
+
     def log(self) -> str:
         return (self.home / f"{self.name}.log").read_text(errors="replace")[-3000:]
 
@@ -143,6 +146,8 @@ class Soak:
     pause: tuple[float, float] = (2.0, 5.0)
     agents: int = 2
     seconds_max: float = 240.0
+    #: Kills there are at least: one comes early where the turns get on faster than the kills.
+    kills_min: int = 0
     say: Callable[[str], None] = print
     kills: Counter[str] = field(default_factory=Counter)
     #: Kind and state of jobs at the end → how many.
@@ -179,7 +184,7 @@ class Soak:
                     for agent in crew
                 )
             )
-            if time.monotonic() >= strike_at:
+            if time.monotonic() >= strike_at or self._kills_lag(crew):
                 # Everybody has a turn before one has a second.
                 targets = targets or chance.sample(
                     [*ROLES, *(agent.name for agent in crew)], len(ROLES) + len(crew)
@@ -187,6 +192,10 @@ class Soak:
                 self._strike(targets.pop(), crew)
                 strike_at = time.monotonic() + chance.uniform(*self.pause)
             time.sleep(0.05)
+
+    def _kills_lag(self, crew: list[SoakingAgent]) -> bool:
+        done = sum(agent.turns_done() for agent in crew)
+        return sum(self.kills.values()) < self.kills_min * done / (self.turns * len(crew))
 
     def _strike(self, target: str, crew: list[SoakingAgent]) -> None:
         agent = next((one for one in crew if one.name == target), None)
