@@ -43,6 +43,8 @@ def trouble(settings: Settings, clock: Clock, name: str) -> str | None:
     beat = heartbeat.read(heartbeat.heartbeat_file(settings.run_dir, name))
     if beat is None:
         return "it has not started"
+    if beat.is_of_a_former_life:
+        return "it has not started"
     if not beat.ready:
         return "it is not ready yet"
     if not _lives(beat.pid):

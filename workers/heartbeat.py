@@ -26,6 +26,14 @@ class Beat:
     busy_until: float
     #: False while it still prepares itself; others that need it wait for the first True.
     ready: bool = True
+    #: `birth_of` the process; None where the system does not tell.
+    born: int | None = None
+
+    @property
+    def is_of_a_former_life(self) -> bool:
+        """Whether another process has its number now. In a container that is made anew the numbers are the same again."""
+        now = birth_of(self.pid)
+        return self.born is not None and now is not None and now != self.born
 
     def silent_seconds(self, now: float) -> float:
         """Seconds of unannounced silence, 0 while it is busy."""
@@ -37,6 +45,7 @@ class Heartbeat:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._clock = clock
+        self._born = birth_of(os.getpid())
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         self._descriptor = os.open(path, flags, 0o600)
 
@@ -48,12 +57,23 @@ class Heartbeat:
             "at": round(now, 3),
             "busy_until": round(now + busy_for, 3),
             "ready": ready,
+            "born": self._born,
         }
         record = json.dumps(values)
         os.pwrite(self._descriptor, record.ljust(_RECORD_BYTES).encode(), 0)
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def birth_of(pid: int) -> int | None:
+    """When a process began, in ticks since the system's start (field 22 of its `stat`, proc(5)); None where nobody tells."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    # The program's name, in parentheses, may hold spaces and parentheses itself.
+    return int(stat.rpartition(b")")[2].split()[19])
 
 
 def heartbeat_file(run_dir: Path, name: str) -> Path:
@@ -74,6 +94,7 @@ def read(path: Path) -> Beat | None:
             at=float(record["at"]),
             busy_until=float(record["busy_until"]),
             ready=bool(record["ready"]),
+            born=record.get("born"),
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -205,9 +205,6 @@ def test_a_stop_drains_in_order_and_leaves_nobody(stack: Stack) -> None:
     assert stack.everybody() == set()
 
 
-@pytest.mark.xfail(
-    reason="the third writer container does not end within the wait; not understood yet", strict=False
-)
 def test_a_container_made_anew_opens_the_volume_and_a_copy_in_its_place_is_refused(stack: Stack) -> None:
     stack.start("broker").wait_healthy()
     again = stack.start("writer").wait_healthy()

@@ -19,6 +19,7 @@ from memory_core.errors import Invalid
 from tests.stack.conftest import ROOT, BrokerStart
 from workers import health
 from workers.heartbeat import Heartbeat, heartbeat_file
+from workers.supervisor.spec import by_heartbeat
 
 
 @pytest.fixture
@@ -50,6 +51,20 @@ def test_the_heartbeat_of_a_process_that_is_gone_does_not_count(settings: Settin
     heartbeat_file(settings.run_dir, "beat").write_text(json.dumps(record))
 
     assert health.trouble(settings, clock, "beat") == f"process {gone.pid} is gone"
+
+
+def test_the_heartbeat_of_a_former_life_does_not_count_for_who_has_its_number_now(
+    settings: Settings, clock: FakeClock
+) -> None:
+    file = heartbeat_file(settings.run_dir, "writer")
+    Heartbeat(file, clock).beat()
+    assert health.trouble(settings, clock, "writer") is None
+    record = json.loads(file.read_text())
+
+    file.write_text(json.dumps(record | {"born": record["born"] - 1}))
+
+    assert health.trouble(settings, clock, "writer") == "it has not started"
+    assert by_heartbeat(settings.run_dir, "writer")(record["pid"]) is None
 
 
 def test_each_row_has_its_own_patience(settings: Settings, clock: FakeClock) -> None:

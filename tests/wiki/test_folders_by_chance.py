@@ -79,7 +79,7 @@ class Play:
 
 
 @pytest.mark.timeout(300)
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(steps=[("rename", "alpha", "one"), _LOOK, _LOOK, ("rename", "one", "alpha"), ("write", "c.md", "")])
 @given(steps=st.lists(STEP, min_size=3, max_size=14))
 def test_whatever_is_done_to_folders_ends_in_agreement(steps: list[tuple[str, str, str]]):

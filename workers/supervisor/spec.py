@@ -67,7 +67,7 @@ def by_heartbeat(run_dir: Path, name: str) -> Probe:
 
     def probe(pid: int) -> Sign | None:
         beat = heartbeat.read(path)
-        if beat is None or beat.pid != pid:
+        if beat is None or beat.pid != pid or beat.is_of_a_former_life:
             return None
         return Sign(at=max(beat.at, beat.busy_until), ready=beat.ready)
 
