@@ -98,9 +98,6 @@ class AssetFiles:
         finally:
             received.unfinished.unlink(missing_ok=True)
 
-    def discard(self, received: Received) -> None:
-        received.unfinished.unlink(missing_ok=True)
-
     # --- reading ---
 
     def read(self, sha256: bytes, size: int) -> Iterator[bytes]:

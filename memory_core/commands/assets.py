@@ -28,7 +28,7 @@ def catalogue(body: CatalogueAsset, tx: Transaction) -> Answer | Refusal:
     if known is not None and known != body.bytes:
         return Refusal(
             code="corrupt",
-            message=f"asset {body.sha256.hex()} is catalogued with {known} bytes; memoryd lint finds what else is damaged",
+            message=f"asset {body.sha256.hex()} is catalogued with {known} bytes; compare the file with a backup of assets/",
         )
     assets.catalogue(tx, sha256=body.sha256, size=body.bytes)
     return {"sha256": body.sha256.hex(), "bytes": body.bytes}

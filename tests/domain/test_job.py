@@ -59,10 +59,14 @@ def test_a_step_leads_where_the_table_says_or_nowhere(state: State, move: Move):
         assert STEPS[move](job(state)).state is expected
 
 
-@pytest.mark.parametrize("state", [State.COMPLETED, State.FAILED, State.CANCELLED])
-def test_what_has_ended_is_not_cancelled(state: State):
+@pytest.mark.parametrize("state", [State.COMPLETED, State.CANCELLED])
+def test_what_is_done_or_cancelled_is_not_cancelled(state: State):
     with pytest.raises(Conflict):
         rules.cancelled(job(state), now=5)
+
+
+def test_a_failed_job_is_dismissed_by_cancelling_it():
+    assert rules.cancelled(job(State.FAILED), now=5).state is State.CANCELLED
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
