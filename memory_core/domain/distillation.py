@@ -80,6 +80,13 @@ def unpinned(candidates: Sequence[Candidate]) -> tuple[Candidate, ...]:
     )
 
 
+def is_one_slice(candidates: Sequence[Candidate]) -> bool:
+    """Whether one command may enter all of them."""
+    size = sum(len(each.content.encode()) for each in candidates if isinstance(each, Upsert))
+    is_short = len(candidates) <= limits.CANDIDATES_PER_SLICE and size <= limits.CANDIDATES_PER_SLICE_BYTES
+    return is_short or len(candidates) == 1
+
+
 def _candidate(value: Any, at: int) -> Candidate:
     if not isinstance(value, Mapping):
         raise Invalid(f"candidates[{at}]: expected an object")

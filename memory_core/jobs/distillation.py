@@ -1,14 +1,15 @@
 """Draws knowledge from a durable session that has ended: by the model where there is one that may be asked, else by rules.
 
 What it draws is a list of candidates; each keeps from which events it came. What becomes of one beside what is known already is
-decided in `memory_core.domain.knowledge`.
+decided in `memory_core.domain.knowledge`. More candidates than one command may enter are kept first and then entered slice by slice:
+no slice asks a model again, and each may be the last that a process does.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from memory_core import limits
@@ -16,8 +17,16 @@ from memory_core.commands.distillation import KIND
 from memory_core.commands.knowledge_candidates import Distilled, apply_candidates
 from memory_core.domain import distillation_rules
 from memory_core.domain.command import Refusal
-from memory_core.domain.distillation import TOMBSTONE, UPSERT, Candidate, Upsert, read_candidates, unpinned
-from memory_core.domain.job import Done, Job, Later
+from memory_core.domain.distillation import (
+    TOMBSTONE,
+    UPSERT,
+    Candidate,
+    Upsert,
+    is_one_slice,
+    read_candidates,
+    unpinned,
+)
+from memory_core.domain.job import Again, Done, Job, Later
 from memory_core.domain.knowledge import Provenance
 from memory_core.domain.transcript_window import window
 from memory_core.errors import Invalid, NotFound
@@ -27,7 +36,13 @@ from memory_core.models.errors import BadAnswer
 from memory_core.models.prompt import load_prompt
 from memory_core.models.schema import Schema
 from memory_core.recall.transcript import Part, Source, read_part
-from memory_core.store import compactions, durable_sessions, session_events, session_jobs
+from memory_core.store import (
+    compactions,
+    distillation_candidates,
+    durable_sessions,
+    session_events,
+    session_jobs,
+)
 from memory_core.store.transaction import Reading, Transaction
 
 _PROMPT = load_prompt("distillation", 1)
@@ -76,8 +91,17 @@ _REDACTED = "[REDACTED"
 
 
 @dataclass(frozen=True, kw_only=True)
+class Given:
+    """What is to be distilled; None where that is done, and what it came to waits to be entered (`made_by` says who did it)."""
+
+    source: Source | None
+    made_by: Literal["model", "rules"] = "rules"
+
+
+@dataclass(frozen=True, kw_only=True)
 class Found:
-    """Candidates as JSON, in the form that `read_candidates` takes; `prompt` and `model` say what made them."""
+    """Candidates as JSON, in the form that `read_candidates` takes; `prompt` and `model` say what made them. None where
+    they are kept already."""
 
     candidates: tuple[dict[str, Any], ...]
     made_by: Literal["model", "rules"]
@@ -85,19 +109,22 @@ class Found:
     model: str = ""
 
 
-def prepare(reading: Reading, job: Job) -> Source:
+def prepare(reading: Reading, job: Job) -> Given:
     """All that was said, summaries left as what they are: events among others. Raises `Corrupt` where that was changed."""
     row = compactions.distillation(reading, job.id)
     if row is None:
         raise NotFound("nothing says what this job is to be made of")
-    return read_part(
-        reading,
-        Part(session_id=row["session_id"], through=row["through_sequence"], digest=row["sha256"]),
-    )
+    if job.cursor is not None:
+        return Given(source=None, made_by=job.cursor["made_by"])
+    part = Part(session_id=row["session_id"], through=row["through_sequence"], digest=row["sha256"])
+    return Given(source=read_part(reading, part))
 
 
-def compute(source: Source, tools: Tools) -> Found:
+def compute(given: Given, tools: Tools) -> Found:
     """Of a long session the model is shown the part that tells most. Raises `BadAnswer` for candidates that cannot be."""
+    source = given.source
+    if source is None:
+        return Found(candidates=(), made_by=given.made_by)
     model = tools.model
     shown = source.excerpts if model is None else window(source.excerpts, model_transcript.room_bytes(model))
     answer = model_transcript.ask(model, _PROMPT, shown, _SCHEMA, most=str(limits.DISTILLATION_ASKED_FOR))
@@ -115,10 +142,16 @@ def apply(output: Found, job: Job, tx: Transaction) -> Applied:
     session = None if row is None else durable_sessions.one(tx, row["session_id"])
     if row is None or session is None:
         return Refusal(code="not_found", message="the session was deleted")
-    try:
-        candidates = unpinned(read_candidates({"candidates": output.candidates}))
-    except Invalid as error:
-        return Refusal.of(error)
+    candidates: list[Candidate] = []
+    if job.cursor is None:
+        try:
+            candidates = [
+                each
+                for each in unpinned(read_candidates({"candidates": output.candidates}))
+                if _is_clean(each)
+            ]
+        except Invalid as error:
+            return Refusal.of(error)
     if session.is_held(tx.now):
         return Later()
     event = session_events.at(tx, session.id, row["through_sequence"])
@@ -135,13 +168,49 @@ def apply(output: Found, job: Job, tx: Transaction) -> Applied:
         project_id=session.project_id,
         directory=None if session.directory is None else session.directory.id,
     )
-    applied = apply_candidates(tx, source, [each for each in candidates if _is_clean(each)])
-    compactions.complete_distillation(tx, job.id, made_by=output.made_by)
-    counts = Counter(each.action for each in applied)
+    if job.cursor is not None:
+        return _entered(tx, source, _kept_slice(tx, job.id, job.cursor))
+    if is_one_slice(candidates):
+        return _entered(tx, source, _Slice(candidates=candidates, made_by=output.made_by))
+    distillation_candidates.keep(tx, job.id, _written(candidates))
+    return Again(cursor={"made_by": output.made_by, "entered": 0, "counts": {}})
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Slice:
+    """Candidates that one command enters, the first of which is number `first` of its job; what those before them came to."""
+
+    candidates: Sequence[Candidate]
+    made_by: Literal["model", "rules"]
+    first: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+
+
+def _kept_slice(tx: Transaction, job_id: bytes, cursor: Mapping[str, Any]) -> _Slice:
+    kept = distillation_candidates.first_ones(
+        tx, job_id, limit=limits.CANDIDATES_PER_SLICE, max_bytes=limits.CANDIDATES_PER_SLICE_BYTES
+    )
+    return _Slice(
+        candidates=read_candidates({"candidates": kept}),
+        made_by=cursor["made_by"],
+        first=cursor["entered"],
+        counts=cursor["counts"],
+    )
+
+
+def _entered(tx: Transaction, source: Distilled, of: _Slice) -> Applied:
+    """Enter a slice; the job ends with the last one."""
+    applied = apply_candidates(tx, source, of.candidates, first_index=of.first)
+    counts = Counter(of.counts) + Counter(each.action for each in applied)
+    entered = of.first + len(of.candidates)
+    distillation_candidates.forget(tx, source.job_id, before=entered)
+    if distillation_candidates.are_left(tx, source.job_id):
+        return Again(cursor={"made_by": of.made_by, "entered": entered, "counts": dict(counts)})
+    compactions.complete_distillation(tx, source.job_id, made_by=of.made_by)
     return Done(
         result={
-            "made_by": output.made_by,
-            "through_sequence": row["through_sequence"],
+            "made_by": of.made_by,
+            "through_sequence": source.provenance.last_sequence,
             "upserted": counts["upserted"],
             "tombstoned": counts["tombstoned"],
             "skipped": counts["skipped"],
@@ -164,7 +233,7 @@ register(
     JobKind(
         name=KIND,
         queue="distillation",
-        input=Source,
+        input=Given,
         output=Found,
         prepare=prepare,
         compute=compute,

@@ -38,6 +38,9 @@ HOOK_JOURNAL_OBSERVATIONS = 100
 
 # --- distillation -------------------------------------------------------------------------------
 DISTILLATION_CANDIDATES_MAX = 128
+#: What one command enters of them: each is a version, a page, a file. A single one may be longer.
+CANDIDATES_PER_SLICE = 16
+CANDIDATES_PER_SLICE_BYTES = 64 * KIB
 #: What a rule finds at most, and what a model is asked for: fewer are better.
 DISTILLATION_ASKED_FOR = 32
 #: Of one statement that a rule keeps; shorter ones say nothing (one that a person asks to be remembered may be

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from memory_core.store.tables import metadata
 from memory_core.store.tables_access import page_access
+from memory_core.store.tables_distillation import distillation_candidates
 from memory_core.store.tables_durable import (
     active_turn_assets,
     active_turns,
@@ -40,6 +41,7 @@ FURTHER = (
     active_turns,
     assets,
     compactions,
+    distillation_candidates,
     distillation_results,
     distillations,
     durable_sessions,

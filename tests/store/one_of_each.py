@@ -356,6 +356,7 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "compactions": {**_OF_SESSION, **_SOURCE, "job_id": JOB, "through_sequence": 1, "created_at": 1},
     "distillations": {**_OF_SESSION, **_SOURCE, "job_id": JOB, "through_sequence": 1, "created_at": 1},
+    "distillation_candidates": {"job_id": JOB, "candidate_index": 0, "candidate_json": "{}"},
     "distillation_results": {"job_id": JOB, "candidate_index": 0, "action": "skipped", "created_at": 1},
     "knowledge": {
         **_MINE,
