@@ -40,7 +40,6 @@ from web import (
 from web.answers import json_answer
 from web.auth import remember_browser
 from web.bodies import READ_MAX_BYTES
-from web.mcp_server import make_server
 from web.names import Names
 from web.parts import Parts, build
 from web.probes import Progress
@@ -72,7 +71,6 @@ def create_app(settings: Settings | None = None, parts: Parts | None = None) -> 
 
 
 def _blueprints(parts: Parts) -> list[Any]:
-    mount = mcp.Mount(lambda: make_server(parts.catalog, parts.call, parts.version))
     return [
         hooks.blueprint(parts.gate),
         handoff.blueprint(parts.gate, parts.database, read_bounds(parts.settings)),
@@ -94,10 +92,17 @@ def _blueprints(parts: Parts) -> list[Any]:
         assets.blueprint(parts),
         durable_deletion.blueprint(parts),
         durable_journal.blueprint(parts),
-        mcp.blueprint(mount),
+        mcp.blueprint(mcp.Mount(lambda: _mcp_server(parts))),
         ui.blueprint(parts),
         metrics.blueprint(parts),
     ]
+
+
+def _mcp_server(parts: Parts) -> Any:
+    # Its libraries are as large as all the rest of the gate, and most starts of it serve no agent at once.
+    from web.mcp_server import make_server
+
+    return make_server(parts.catalog, parts.call, parts.version)
 
 
 class Door:

@@ -11,11 +11,9 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable
 from io import BytesIO
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
-from a2wsgi import ASGIMiddleware
 from flask import Blueprint, Response, request
-from mcp.server.lowlevel.server import Server
 from werkzeug.exceptions import MethodNotAllowed
 
 from memory_core import limits
@@ -25,6 +23,10 @@ from web.bodies import read_body, without_half_characters
 from web.calls import CALLER
 from web.flavors import input_shape
 
+if TYPE_CHECKING:
+    from a2wsgi import ASGIMiddleware
+    from mcp.server.lowlevel.server import Server
+
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
@@ -32,7 +34,7 @@ _STREAM = "text/event-stream"
 
 
 class Mount:
-    """The MCP server as a WSGI application with one event loop of its own, started at the first request.
+    """The MCP server as a WSGI application with one event loop of its own, loaded and started at the first request.
 
     Not earlier: the process forks after the application is built, and a loop's thread does not survive that.
     """
@@ -55,6 +57,8 @@ class Mount:
 
 
 async def _entered(make: Callable[[], Server[Any]]) -> ASGIMiddleware:
+    from a2wsgi import ASGIMiddleware
+
     server = make()
     app = server.streamable_http_app(
         streamable_http_path="/",

@@ -20,19 +20,35 @@ Row = Any
 
 
 class Statement:
-    """One statement with named parameters (`bindparam`), compiled when its module is imported."""
+    """One statement with named parameters (`bindparam`), compiled once, when it is first used.
 
-    __slots__ = ("_defaults", "sql", "writes")
+    Not when its module is imported: a process runs a part of the statements that it loads, and compiling all of them takes longer
+    than the rest of its start.
+    """
+
+    __slots__ = ("_defaults", "_expression", "sql", "writes")
+
+    sql: str
+    writes: bool
+    #: Values that the expression itself carries (literals become bound parameters too).
+    _defaults: dict[str, Any]
 
     def __init__(self, expression: ClauseElement) -> None:
-        compiled: Any = expression.compile(dialect=_DIALECT)
-        own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
-        self.sql = _with_numbers(str(compiled), own)
-        #: Values that the expression itself carries (literals become bound parameters too).
-        self._defaults: dict[str, Any] = {
-            name: value for name, value in own.items() if type(value) is not int
-        }
+        self._expression = expression
         self.writes = not getattr(expression, "is_select", False)
+
+    def __getattr__(self, name: str) -> Any:
+        """Called only for what is not there yet. Two threads that come at once compile the same."""
+        if name not in ("_defaults", "sql"):
+            raise AttributeError(name)
+        self._compile()
+        return getattr(self, name)
+
+    def _compile(self) -> None:
+        compiled: Any = self._expression.compile(dialect=_DIALECT)
+        own = {name: value for name, value in compiled.params.items() if not compiled.binds[name].required}
+        self._defaults = {name: value for name, value in own.items() if type(value) is not int}
+        self.sql = _with_numbers(str(compiled), own)
 
     def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
         return {**self._defaults, **given} if self._defaults else given
