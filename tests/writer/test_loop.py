@@ -29,6 +29,8 @@ class FakeStream:
         self.entries: list[Entry] = []
         self.log: list[str] = []
         self.fails: dict[str, Exception] = {}
+        #: How long each read would have waited, milliseconds.
+        self.waits: list[int] = []
         self._at = 0
         self._number = 0
 
@@ -48,6 +50,7 @@ class FakeStream:
 
     def read(self, count: int, block_ms: int) -> list[Entry]:
         self._do("read")
+        self.waits.append(block_ms)
         found = self.entries[self._at : self._at + count]
         self._at += len(found)
         return found
@@ -80,8 +83,17 @@ class FakeFiles:
         self._log.append(f"files:{promised}")
 
 
+class FakeOutside:
+    def __init__(self, patience_ms: int | None) -> None:
+        self.patience_ms = patience_ms
+        self.steps = 0
+
+    def step(self, report) -> None:
+        self.steps += 1
+
+
 class Setting:
-    def __init__(self, tmp_path, duties=()) -> None:
+    def __init__(self, tmp_path, duties=(), outside=None) -> None:
         self.clock = FakeClock()
         self.engine = new_engine(tmp_path, self.clock, pause=lambda _seconds: None)
         self.stream = FakeStream()
@@ -98,10 +110,11 @@ class Setting:
             clock=self.clock,
             beat=lambda _busy: None,
             stopping=self.stopping,
+            outside=outside,
         )
 
-    def step(self) -> float:
-        return self.loop._step(0)
+    def step(self, block_ms: int = 0) -> float:
+        return self.loop._step(block_ms)
 
 
 @pytest.fixture
@@ -232,3 +245,15 @@ def test_another_writer_found_by_the_task_ends_the_loop(setting):
     assert setting.stopping.is_set()
     with pytest.raises(NotAlone):
         setting.loop.run()
+
+
+@pytest.mark.parametrize(("patience_ms", "waited"), [(None, 250), (10, 10), (0, 0)])
+def test_the_writer_waits_for_commands_only_as_long_as_the_wiki_lets_it(
+    tmp_path, patience_ms: int | None, waited: int
+):
+    outside = FakeOutside(patience_ms)
+    setting = Setting(tmp_path, outside=outside)
+
+    setting.step(250)
+
+    assert (setting.stream.waits, outside.steps) == ([waited], 1)

@@ -53,7 +53,10 @@ class Files(Protocol):
 class Outside(Protocol):
     """What people did to the wiki's files, found by a thread of its own."""
 
-    is_busy: bool
+    @property
+    def patience_ms(self) -> int | None:
+        """How long the writer may wait for commands; None: as long as it likes."""
+        ...
 
     def step(self, report: BatchReport) -> None:
         """Enter a little of it."""
@@ -163,8 +166,9 @@ class WriterLoop:
             if not self._room.may_apply():
                 self._write_metrics()
                 return limits.STORAGE_RETRY_SECONDS
-            if self._outside is not None and self._outside.is_busy:
-                block_ms = min(block_ms, limits.OUTSIDE_BUSY_BLOCK_MS)
+            patience_ms = None if self._outside is None else self._outside.patience_ms
+            if patience_ms is not None:
+                block_ms = min(block_ms, patience_ms)
             entries = self._next_entries(block_ms)
             if entries:
                 self._apply(entries)

@@ -67,12 +67,19 @@ class Outside:
         self._careful = False
         self._tasks_seen_at = 0.0
         self._wants_whole = False
-        #: Whether findings wait or are just being prepared: the writer should not sleep long.
-        self.is_busy = False
+        #: Whether findings are just being prepared.
+        self._is_preparing = False
         #: Told when directories that were away are there again.
         self.came_back: Callable[[], None] = lambda: None
 
     # --- the writer's side ---
+
+    @property
+    def patience_ms(self) -> int | None:
+        """How long the writer may wait for commands: not at all while findings wait for it."""
+        if self._handover.waiting():
+            return 0
+        return limits.OUTSIDE_BUSY_BLOCK_MS if self._is_preparing else None
 
     def step(self, report: BatchReport) -> None:
         """Enter some of what was found, in one transaction. Raises what stops the storage or the process."""
@@ -171,7 +178,7 @@ class Outside:
             logger.exception("the wiki could not be looked at", extra={"action": "wiki_look_failed"})
             return limits.RECONCILE_SECONDS, True
         finally:
-            self.is_busy = False
+            self._is_preparing = False
             self._status.write(self._seen)
 
     def look(self, *, is_whole: bool = True) -> tuple[float, bool]:
@@ -257,7 +264,7 @@ class Outside:
         return took
 
     def _give(self, findings: list[Finding]) -> None:
-        self.is_busy = True
+        self._is_preparing = True
         self._handover.give(findings)
         self._status.write(self._seen)
 
