@@ -76,6 +76,9 @@ WRITER_SILENT_SECONDS = 10.0
 
 # --- recall -------------------------------------------------------------------------------------
 QUERY_MAX_CHARS = 1_000
+#: Beginnings of names that one question asks for.
+ASKED_NAMES_MAX = 12
+ASKED_NAME_MIN_CHARS = 3
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 100
 SNIPPET_TOKENS = 24

@@ -22,6 +22,11 @@ FRONT_MATTER_MAX_BYTES = 16 * KIB
 FRONT_MATTER_DEPTH_MAX = 32
 ENTITIES_MAX = 10
 ENTITY_MAX_CHARS = 64
+#: Names that are kept of one page, declared ones included, and how much of its text is looked at for them.
+PAGE_ENTITIES_MAX = 64
+ENTITIES_READ_MAX_CHARS = 64 * KIB
+#: Places inside one name where a question's word may begin.
+ENTITY_STARTS_MAX = 6
 #: Of one page, what is read of its links: text and brackets looked at, other pages that it points to.
 LINKS_READ_MAX_CHARS = 256 * KIB
 LINK_MARKS_MAX = 5_000
