@@ -99,6 +99,9 @@ FEEDBACK_REASON_MAX_CHARS = 500
 CORE_PAGES_MAX = 24
 #: Of one of them, in `memory_briefing`.
 CORE_PAGE_TEXT_MAX_CHARS = 1_500
+#: The sentences of `memory_explore`, and one title in them.
+EXPLORE_PROSE_MAX_CHARS = 6_000
+EXPLORE_TITLE_MAX_CHARS = 100
 #: The project brief at a session's start.
 BRIEF_DEFAULT_CHARS = 4_000
 BRIEF_MIN_CHARS = 500

@@ -7,6 +7,7 @@ from typing import Any
 from sqlalchemy import and_, bindparam, exists, func, or_, select
 
 from memory_core.domain.project import Project
+from memory_core.store.shown import is_shown
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import (
     links,
@@ -20,11 +21,7 @@ from memory_core.store.tables import (
 from memory_core.store.tables_knowledge import knowledge
 from memory_core.store.transaction import Reading
 
-_IS_LIVE = and_(
-    pages.c.project_id == bindparam("project_id"),
-    pages.c.tombstoned_at.is_(None),
-    or_(pages.c.expires_at.is_(None), pages.c.expires_at > bindparam("now")),
-)
+_IS_LIVE = and_(pages.c.project_id == bindparam("project_id"), is_shown())
 _TOTALS = Statement(
     select(
         func.count().label("sessions"),
@@ -90,7 +87,7 @@ _DEPENDENTS = Statement(
         links.c.to_workspace == bindparam("workspace"),
         links.c.to_project == bindparam("project"),
         links.c.project_id != bindparam("project_id"),
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
     )
     .group_by(projects.c.id)
     .order_by(_COUNT.desc(), workspaces.c.name, projects.c.name)
@@ -103,7 +100,7 @@ _DEPENDENCIES = Statement(
         links.c.project_id == bindparam("project_id"),
         links.c.to_project != "",
         or_(links.c.to_project != bindparam("project"), links.c.to_workspace != bindparam("workspace")),
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
     )
     .group_by(links.c.to_workspace, links.c.to_project)
     .order_by(_COUNT.desc(), links.c.to_workspace, links.c.to_project)
@@ -139,17 +136,22 @@ def core_pages(
     )
 
 
-def dependents(read: Reading, project: Project, *, limit: int) -> list[Row]:
+def dependents(read: Reading, project: Project, *, now: int, limit: int) -> list[Row]:
     """Other projects whose pages link to this one: workspace, project, links; the most first."""
-    return _tied(read, _DEPENDENTS, project, limit)
+    return _tied(read, _DEPENDENTS, project, now, limit)
 
 
-def dependencies(read: Reading, project: Project, *, limit: int) -> list[Row]:
+def dependencies(read: Reading, project: Project, *, now: int, limit: int) -> list[Row]:
     """Other projects that pages of this one link to, there or not: workspace, project, links; the most first."""
-    return _tied(read, _DEPENDENCIES, project, limit)
+    return _tied(read, _DEPENDENCIES, project, now, limit)
 
 
-def _tied(read: Reading, statement: Statement, project: Project, limit: int) -> list[Row]:
+def _tied(read: Reading, statement: Statement, project: Project, now: int, limit: int) -> list[Row]:
     return read.rows(
-        statement, project_id=project.id, project=project.name, workspace=project.workspace, limit=limit
+        statement,
+        project_id=project.id,
+        project=project.name,
+        workspace=project.workspace,
+        now=now,
+        limit=limit,
     )

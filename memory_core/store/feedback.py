@@ -6,6 +6,7 @@ from sqlalchemy import bindparam, insert, or_, select
 
 from memory_core.domain.feedback import FLAGS, Signal
 from memory_core.store.pages import StoredPage
+from memory_core.store.shown import is_shown
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import page_feedback, page_versions, pages
 from memory_core.store.transaction import Reading, Transaction
@@ -33,7 +34,7 @@ _FLAGGED = Statement(
     .where(
         _f.project_id == bindparam("project_id"),
         or_(*(_f.signal == str(signal) for signal in sorted(FLAGS))),
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
     )
     .order_by(_f.created_at.desc(), _f.id.desc())
     .limit(bindparam("limit"))
@@ -63,7 +64,7 @@ def add(tx: Transaction, page: StoredPage, signal: Signal, *, reason: str | None
     tx.run(_SET_SALIENCE, page_id=page.id, new_salience=salience)
 
 
-def flagged(read: Reading, project_id: bytes, *, limit: int) -> list[Row]:
-    """Signals that a page is stale or wrong, of pages that nobody wrote anew since, newest first:
+def flagged(read: Reading, project_id: bytes, *, now: int, limit: int) -> list[Row]:
+    """Signals that a page is stale or wrong, of pages that nobody wrote anew since and that are not expired, newest first:
     id, path, title, signal, reason, created_at."""
-    return read.rows(_FLAGGED, project_id=project_id, limit=limit)
+    return read.rows(_FLAGGED, project_id=project_id, now=now, limit=limit)

@@ -99,3 +99,23 @@ def test_a_page_called_wrong_is_told_until_it_is_written_anew(context: Context):
     )  # fmt: skip
     write(context, "a", "# T\n\nright now")
     assert "flagged_pages" not in context.call("memory_briefing")
+
+
+def test_what_holds_in_every_project_is_told_in_each(context: Context):
+    write(context, "_rules/style", "# Style\n\nPlain words.", scope="global")
+    write(context, "notes/no-rule", "# No rule", scope="global")
+    write(context, "_rules/old", "# Old", scope="global", expires_at="2001-01-01")
+    write(context, "a")
+
+    told = context.call("memory_briefing")["global_pages"]
+
+    assert [page["path"] for page in told] == ["_rules/style.md"]
+    assert "Plain words" in told[0]["text"]
+    assert "global_pages" not in context.call("memory_briefing", project="_global")
+
+
+def test_an_expired_page_that_was_called_wrong_is_not_told(context: Context):
+    write(context, "a", expires_at="2001-01-01")
+    context.call("memory_feedback", path="a", signal="wrong")
+
+    assert "flagged_pages" not in context.call("memory_briefing")

@@ -21,6 +21,7 @@ def test_there_are_these_tools():
     assert tools.names() == [
         "memory_briefing",
         "memory_delete_page",
+        "memory_explore",
         "memory_feedback",
         "memory_handoff_accept",
         "memory_handoff_begin",

@@ -20,8 +20,8 @@ from tests.web.served import Served
 pytestmark = pytest.mark.stack
 
 TOOLS = {
-    "memory_briefing", "memory_delete_page", "memory_feedback", "memory_handoff_accept", "memory_handoff_begin",
-    "memory_handoff_cancel", "memory_query", "memory_read_page", "memory_read_session_observations", "memory_recent",
+    "memory_briefing", "memory_delete_page", "memory_explore", "memory_feedback", "memory_handoff_accept",
+    "memory_handoff_begin", "memory_handoff_cancel", "memory_query", "memory_read_page", "memory_read_session_observations", "memory_recent",
     "memory_status", "memory_write_page",
 }  # fmt: skip
 LEGACY = "2025-11-25"
@@ -114,6 +114,7 @@ def test_answers_fit_their_output_schema(served: Served) -> None:
         "memory_recent": {"project": "schema"},
         "memory_status": {},
         "memory_briefing": {"project": "schema"},
+        "memory_explore": {"project": "schema", "focus": "alpha"},
         "memory_feedback": {"path": "a.md", "signal": "stale", "project": "schema"},
         "memory_read_page": {"path": "a.md", "project": "schema"},
         "memory_handoff_begin": {"summary": "go on", "project": "schema"},
@@ -126,8 +127,8 @@ def test_answers_fit_their_output_schema(served: Served) -> None:
         jsonschema.validate(result["structuredContent"], tools[name]["outputSchema"])
     reads = {name for name, tool in tools.items() if tool["annotations"]["readOnlyHint"]}
     assert reads == {
-        "memory_briefing", "memory_query", "memory_read_page", "memory_read_session_observations", "memory_recent",
-        "memory_status",
+        "memory_briefing", "memory_explore", "memory_query", "memory_read_page", "memory_read_session_observations",
+        "memory_recent", "memory_status",
     }  # fmt: skip
 
 
