@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+
 from tests.wiki.house import House
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Generator[House]:
+    made = House(tmp_path)
+    yield made
+    made.close()
 
 
 def test_what_was_found_lets_the_writer_wait_for_nothing_else(house: House):
