@@ -43,6 +43,7 @@ from web.bodies import READ_MAX_BYTES
 from web.names import Names
 from web.parts import Parts, build
 from web.probes import Progress
+from web.route import Route
 from workers import exit_codes
 
 
@@ -55,6 +56,7 @@ def create_app(settings: Settings | None = None, parts: Parts | None = None) -> 
             return create_app(load())
     parts = parts or build(settings)
     app = Flask("web", static_folder=None)
+    app.url_rule_class = Route
     app.config["MAX_CONTENT_LENGTH"] = READ_MAX_BYTES
     answers.install(app)
     query.install(app)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import memory_core.tools
@@ -19,6 +20,7 @@ class ToolEntry:
     output_schema: dict[str, Any]
 
 
+@cache
 def load_catalog() -> Mapping[str, ToolEntry]:
     """Every tool by name, in the order of names (clients cache the list)."""
     discover(memory_core.tools)

@@ -28,6 +28,7 @@ def new_writer(directory: Path, clock: Clock | None = None) -> WriterConnection:
     """The write connection of a new database that has its install row, with epoch 1."""
     path = new_database(directory)
     connection = WriterConnection(path)
+    connection.raw.execute("PRAGMA synchronous=OFF")  # a test's database need not survive a power cut
     with_transaction(connection, lambda tx: establish(tx, path, "machine", Permission()), clock)
     return connection
 

@@ -6,9 +6,12 @@ import json
 import secrets
 import tempfile
 import threading
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from flask import Flask
 from flask.testing import FlaskClient
@@ -44,7 +47,8 @@ class House:
     def __init__(self, directory: Path, broker: Broker, **settings: Any) -> None:
         self.broker = broker
         self.settings = Settings(data_dir=directory / "data", broker_url=broker.url, probe_port=1, **settings)
-        prepare(self.settings)
+        with not_synced():
+            prepare(self.settings)
         clock = SystemClock()
         self.connection = new_writer(self.settings.database.parent, clock)
         self.token = self.settings.token_file.read_text().strip()
@@ -154,6 +158,13 @@ class House:
         self.parts.line.close()
         self.redis.close()
         self.connection.close()
+
+
+@contextmanager
+def not_synced() -> Generator[None]:
+    """What is written meanwhile need not survive a power cut."""
+    with mock.patch("os.fsync"):
+        yield
 
 
 @cache

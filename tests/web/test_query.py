@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 
+from tests.queue.broker import Broker
 from tests.web.house import House
 
 PROJECT = "/api/v1/workspaces/default/projects/p"
@@ -26,12 +29,16 @@ LISTS = [
 ]
 
 
-@pytest.fixture
-def wiki(house: House) -> House:
+@pytest.fixture(scope="module")
+def wiki(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+    """One for all: they only ask."""
+    house = House(tmp_path_factory.mktemp("wiki"), broker)
     house.start_writer()
     given = {"path": "a.md", "body": "# A\n", "project": "p", "workspace": "default"}
     assert house.post("/api/v1/tools/memory_write_page", given).status_code == 200
-    return house
+    house.stop_writer()
+    yield house
+    house.close()
 
 
 @pytest.mark.parametrize("address", LISTS)
