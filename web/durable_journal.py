@@ -7,28 +7,20 @@ compared here, as it came, and goes no further.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 from flask import Blueprint, Response, request
 
 from memory_core import limits
 from memory_core.commands.durable_lease import find
-from memory_core.commands.durable_sessions import ReleaseLease
 from memory_core.commands.tool_journal import (
     AskApproval,
     BeginTurn,
-    CheckpointRound,
     CompleteCall,
     DecideApproval,
     DiscardBatch,
-    EndTurn,
-    FailTurn,
     OfHolder,
     OpenBatch,
-    PublishRecovery,
-    ReconcileCall,
     StartCall,
 )
 from memory_core.domain import tool_steps
@@ -47,20 +39,17 @@ from memory_core.domain.audit_event import (
     read_event,
     read_output,
 )
-from memory_core.domain.audit_event import (
-    payload as event_payload,
-)
 from memory_core.domain.directory import DirectoryId
 from memory_core.domain.json_fields import UUID7
-from memory_core.domain.tool_journal import Batch, CallState, Journal
-from memory_core.errors import CoreError, Corrupt, Invalid, NotFound
+from memory_core.domain.tool_journal import Journal
+from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_bytes
 from memory_core.store import durable_sessions, tool_journal
 from web.answers import json_answer, submitted
 from web.auth import current, needs
 from web.bodies import read_as
 from web.durable import DEPTH_MAX, Here, checked, own_lease, small
-from web.identity import CommandId, body_hash
+from web.identity import body_hash
 from web.parts import Parts
 from web.submitting import submit
 
@@ -98,20 +87,6 @@ class Complete(Here, kw_only=True):
     denied: dict[str, Any] | None = None
 
 
-class Checkpoint(Here, kw_only=True):
-    turn_id: str
-    terminal: bool
-    message: dict[str, Any] | None = None
-    audit: list[Any] = msgspec.field(default_factory=list)
-    failed: str | None = None
-    expected_last_sequence: int | None = None
-
-
-class Recover(Here, kw_only=True):
-    accept_unknown_effects: bool = False
-    expected_last_sequence: int | None = None
-
-
 def blueprint(parts: Parts) -> Blueprint:
     routes = Blueprint("durable_journal", __name__, url_prefix="/api/v1/durable-sessions")
     _turn_routes(routes, parts)
@@ -129,11 +104,6 @@ def blueprint(parts: Parts) -> Blueprint:
             journal = tool_journal.journal(reading, session.id, place)
         return json_answer(journal_shape(journal))
 
-    @routes.post("/<text>/recover")
-    @needs("write")
-    def _recover(text: str) -> Response:
-        return _recovered(parts, text, small(Recover))
-
     return routes
 
 
@@ -144,39 +114,33 @@ def _turn_routes(routes: Blueprint, parts: Parts) -> None:
         asked = read_as(Begin, limits.REQUEST_BODY_MAX_BYTES, DEPTH_MAX)
         message = check_input(read_message(asked.input, "input"))
         command = BeginTurn(
-            **_holder(parts, text, asked), turn=_uuid7("turn_id", asked.turn_id), input=payload(message)
+            **holder_of(parts, text, asked), turn=uuid7("turn_id", asked.turn_id), input=payload(message)
         )
-        return _sent(parts, command)
+        return sent(parts, command)
 
     @routes.post("/<text>/tool-batch")
     @needs("write")
     def _open(text: str) -> Response:
         asked = read_as(Open, limits.REQUEST_BODY_MAX_BYTES, DEPTH_MAX)
         message = read_message(asked.message, "message")
-        of_round = tool_steps.round_of(asked.turn_id, _events(asked.audit), message.tool_calls)
+        of_round = tool_steps.round_of(asked.turn_id, audit_events(asked.audit), message.tool_calls)
         command = OpenBatch(
-            **_holder(parts, text, asked),
-            turn=_uuid7("turn_id", asked.turn_id),
+            **holder_of(parts, text, asked),
+            turn=uuid7("turn_id", asked.turn_id),
             message=payload(message),
             round=of_round.number,
             usage=tuple(of_round.usage.items()),
             starts_turn=of_round.starts_turn,
             received=tuple(_received(parts, call) for call in message.tool_calls),
         )
-        return _sent(parts, command)
+        return sent(parts, command)
 
     @routes.delete("/<text>/tool-batch")
     @needs("write")
     def _discard(text: str) -> Response:
         asked = small(Discard)
-        turn = _uuid7("turn_id", asked.turn_id)
-        return submit(parts, DiscardBatch(**_holder(parts, text, asked), turn=turn))
-
-    @routes.post("/<text>/checkpoint")
-    @needs("write")
-    def _checkpoint(text: str) -> Response:
-        asked = read_as(Checkpoint, limits.REQUEST_BODY_MAX_BYTES, DEPTH_MAX)
-        return _sent(parts, _checkpoint_of(parts, text, asked))
+        turn = uuid7("turn_id", asked.turn_id)
+        return submit(parts, DiscardBatch(**holder_of(parts, text, asked), turn=turn))
 
 
 def _call_routes(routes: Blueprint, parts: Parts) -> None:
@@ -187,9 +151,9 @@ def _call_routes(routes: Blueprint, parts: Parts) -> None:
         event = read_event(asked.event)
         if not isinstance(event, ApprovalRequested | ApprovalResolved) or event.call_id != call_id:
             raise Invalid("event: approval_requested or approval_resolved of this call")
-        holder = {**_holder(parts, text, asked), "call": _uuid7("call_id", call_id)}
+        holder = {**holder_of(parts, text, asked), "call": uuid7("call_id", call_id)}
         if isinstance(event, ApprovalResolved):
-            return _sent(parts, DecideApproval(**holder, is_allowed=event.is_allowed, reason=event.reason))
+            return sent(parts, DecideApproval(**holder, is_allowed=event.is_allowed, reason=event.reason))
         asked_in = DirectoryId(
             host=event.workspace_host, device=event.workspace_device, inode=event.workspace_inode
         )
@@ -202,7 +166,7 @@ def _call_routes(routes: Blueprint, parts: Parts) -> None:
             workspace_root=event.workspace_root,
             reason=event.reason,
         )
-        return _sent(parts, command)
+        return sent(parts, command)
 
     @routes.post("/<text>/tool-batch/calls/<call_id>/start")
     @needs("write")
@@ -215,8 +179,8 @@ def _call_routes(routes: Blueprint, parts: Parts) -> None:
         return submit(
             parts,
             StartCall(
-                **_holder(parts, text, asked),
-                call=_uuid7("call_id", call_id),
+                **holder_of(parts, text, asked),
+                call=uuid7("call_id", call_id),
                 received=_received(parts, call),
             ),
         )
@@ -232,98 +196,14 @@ def _call_routes(routes: Blueprint, parts: Parts) -> None:
         ):
             raise Invalid("denied: an approval_resolved of this call that denies it")
         command = CompleteCall(
-            **_holder(parts, text, asked),
-            call=_uuid7("call_id", call_id),
+            **holder_of(parts, text, asked),
+            call=uuid7("call_id", call_id),
             origin=asked.origin,
             content=output.content,
             is_error=output.is_error,
             denied=None if denied is None else denied.reason,
         )
-        return _sent(parts, command)
-
-
-def _checkpoint_of(parts: Parts, text: str, asked: Checkpoint) -> object:
-    holder = {
-        **_holder(parts, text, asked),
-        "turn": _uuid7("turn_id", asked.turn_id),
-        "expected_last_sequence": asked.expected_last_sequence,
-    }
-    audit = [event_payload(event) for event in _events(asked.audit)]
-    if asked.failed is not None:
-        if not asked.terminal or asked.message is not None:
-            raise Invalid("a turn that failed is terminal and has no message")
-        return FailTurn(**holder, error=asked.failed, audit=audit)
-    if asked.terminal:
-        message = None if asked.message is None else payload(read_message(asked.message, "message"))
-        return EndTurn(**holder, message=message, audit=audit)
-    if asked.message is not None or audit:
-        raise Invalid("the checkpoint of a round sends nothing that is journaled: no message, no audit")
-    return CheckpointRound(**holder)
-
-
-# --- recovery --------------------------------------------------------------------------------------
-
-
-def _recovered(parts: Parts, text: str, asked: Recover) -> Response:
-    """Each call is reconciled by a command of its own, then one command writes all of it: a recovery that was cut goes on where it
-    was when it is asked for again."""
-    holder = _holder(parts, text, asked)
-    context = parts.context(current(), request.environ)
-    publish = PublishRecovery(**holder, expected_last_sequence=asked.expected_last_sequence)
-    with parts.database.snapshot() as reading:
-        was_published = context.was_sent(reading)
-    if not was_published:
-        try:
-            journal = _held_journal(parts, holder)
-            if journal.batch is not None:
-                for command in _reconciling(journal.batch, holder, asked.accept_unknown_effects):
-                    answer = _submit_own(parts, command)
-                    if answer.get("status") == "pending":
-                        return submitted(answer)
-        except Corrupt:
-            _give_back(parts, holder)
-            raise
-    return submitted(context.submit(publish))
-
-
-def _held_journal(parts: Parts, holder: Mapping[str, Any]) -> Journal:
-    """The journal as its holder may change it. Raises as the commands do, so that nothing is begun that cannot be ended."""
-    with parts.database.snapshot() as reading:
-        session = find(reading, holder["session"], current().principal)
-        session.check_client_writes()
-        session.check_replayed(holder["lease_hash"])
-        session.check_directory(holder["directory"])
-        session.check_lease(holder["lease_hash"], parts.clock.now_us())
-        return tool_journal.journal(reading, session.id, holder["directory"])
-
-
-def _reconciling(
-    batch: Batch, holder: Mapping[str, Any], accept_unknown_effects: bool
-) -> list[ReconcileCall]:
-    """One command for each call without a result. Raises `UncertainCalls` before any of them is sent."""
-    tool_steps.check_effects(batch, accept_unknown_effects=accept_unknown_effects)
-    return [
-        ReconcileCall(**holder, call=id_bytes(each.call.id), accept_unknown_effects=accept_unknown_effects)
-        for each in batch.invocations
-        if each.state is not CallState.COMPLETED
-    ]
-
-
-def _submit_own(parts: Parts, command: object) -> Mapping[str, Any]:
-    """A command that may be sent again and again: the journal's own state makes it take effect once."""
-    command_id = CommandId(value=parts.gate.ids.new(), is_foreign=False)
-    return parts.gate.submit(command, command_id, current(), seconds=limits.REPLY_WAIT_SECONDS)
-
-
-def _give_back(parts: Parts, holder: Mapping[str, Any]) -> None:
-    """Nobody can go on with a damaged journal, and nobody has to wait for its lease."""
-    try:
-        _submit_own(parts, ReleaseLease(session=holder["session"], lease_hash=holder["lease_hash"]))
-    except CoreError:
-        logger.warning(
-            "A damaged journal's lease was not given back; it ends by itself.",
-            extra={"action": "journal_lease_kept"},
-        )
+        return sent(parts, command)
 
 
 # --- what the routes share ---------------------------------------------------------------------------
@@ -360,7 +240,7 @@ def journal_shape(journal: Journal) -> dict[str, Any]:
     }
 
 
-def _sent(parts: Parts, command: OfHolder | object) -> Response:
+def sent(parts: Parts, command: OfHolder | object) -> Response:
     """What the command answered, and whether what is kept of it is not what was sent (`redacted`)."""
     clean = parts.gate.cleaned(command)
     answer = parts.context(current(), request.environ).submit_cleaned(command, clean)
@@ -369,7 +249,7 @@ def _sent(parts: Parts, command: OfHolder | object) -> Response:
     )
 
 
-def _holder(parts: Parts, text: str, asked: Here) -> dict[str, Any]:
+def holder_of(parts: Parts, text: str, asked: Here) -> dict[str, Any]:
     return {
         "session": id_bytes(text),
         "lease_hash": own_lease(),
@@ -377,7 +257,7 @@ def _holder(parts: Parts, text: str, asked: Here) -> dict[str, Any]:
     }
 
 
-def _events(values: list[Any]) -> list[AuditEvent]:
+def audit_events(values: list[Any]) -> list[AuditEvent]:
     if len(values) > limits.TOOL_CALLS_PER_ROUND_MAX + 8:
         raise Invalid("audit: more events than one round has")
     return [read_event(value, f"audit[{index}]") for index, value in enumerate(values)]
@@ -388,7 +268,7 @@ def _received(parts: Parts, call: ToolCall) -> bytes:
     return body_hash(parts.gate.hash_key, tool_steps.received_text(call))
 
 
-def _uuid7(name: str, text: str) -> bytes:
+def uuid7(name: str, text: str) -> bytes:
     if not UUID7.fullmatch(text):
         raise Invalid(f"{name}: must be a UUIDv7 in lower case")
     return id_bytes(text)

@@ -9,7 +9,8 @@ import msgspec
 from flask import Blueprint, Response, request
 
 from memory_core import limits
-from memory_core.commands.durable_turns import AppendTurn, EventAsset, PublishTurn, StageTurn, TurnEvent
+from memory_core.commands.durable_staging import PublishTurn, StageTurn
+from memory_core.commands.durable_turns import AppendTurn, EventAsset, TurnEvent
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
 from web.answers import submitted

@@ -1,8 +1,4 @@
-"""Writing turns into durable sessions: whole or not at all, by whoever holds the lease and has read what there is.
-
-A turn that is more than one command may carry is staged: its events are written past the session's head, where nobody sees them, and
-the last command moves the head over them.
-"""
+"""Writing turns into durable sessions: whole or not at all, by whoever holds the lease and has read what there is."""
 
 from __future__ import annotations
 
@@ -27,13 +23,13 @@ from memory_core.domain.session_event import (
     SessionEvent,
     TranscriptKind,
 )
-from memory_core.errors import Conflict, Corrupt, Invalid
+from memory_core.errors import Conflict, Invalid
 from memory_core.ids import id_text
 from memory_core.store import durable_sessions, session_events
 from memory_core.store.transaction import Transaction
 
 #: What an agent, its person or its tools said or did, as against what stands beside it.
-_SUBSTANCE = frozenset(
+SUBSTANCE = frozenset(
     {
         TranscriptKind.USER_MESSAGE,
         TranscriptKind.ASSISTANT_MESSAGE,
@@ -60,38 +56,20 @@ class TurnEvent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AppendTurn:
+class OfTurn:
+    """Whose turn it is, and where its writer believes the session to end."""
+
+    session: bytes
+    lease_hash: bytes
+    directory: DirectoryId
+    expected_last_sequence: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AppendTurn(OfTurn):
     """One whole turn behind the session's last event."""
 
-    session: bytes
-    lease_hash: bytes
-    directory: DirectoryId
-    expected_last_sequence: int
     events: tuple[TurnEvent, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class StageTurn:
-    """A slice of a turn of `turn_size` events, from `first_index` on. The slice at 0 begins the turn anew."""
-
-    session: bytes
-    lease_hash: bytes
-    directory: DirectoryId
-    expected_last_sequence: int
-    turn_size: int
-    first_index: int
-    events: tuple[TurnEvent, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishTurn:
-    """The staged turn is whole: from now on it is part of the session."""
-
-    session: bytes
-    lease_hash: bytes
-    directory: DirectoryId
-    expected_last_sequence: int
-    turn_size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,74 +96,9 @@ def append(body: AppendTurn, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"turn_id", "first_sequence", "last_sequence", "digest"}`."""
     events = new_events(body.events)
     check_turn(events)
-    session = _writable(tx, body)
+    session = writable(tx, body)
     check_assets(tx, events)
     return append_turn(tx, session, events).answer()
-
-
-@command(StageTurn, name="stage_durable_turn")
-@refusing
-def stage(body: StageTurn, tx: Transaction) -> Answer | Refusal:
-    """Answer: `{"staged"}`: how many events of the turn there are now."""
-    events = new_events(body.events)
-    check_turn(events)
-    if not 0 < body.turn_size <= limits.TURN_EVENTS_MAX:
-        raise Invalid(f"turn_size: 1 to {limits.TURN_EVENTS_MAX} events")
-    session = _writable(tx, body)
-    before = session_events.staged(tx, session.id, session.last_sequence)
-    turn_id, at, count, digest = tx.new_id(), tx.now, 0, session.digest
-    if body.first_index != 0:
-        if (before["count"], before["turn_size"]) != (body.first_index, body.turn_size):
-            raise Conflict(
-                f"of this turn {before['count']} events are staged; go on there, or begin with first_index 0",
-                detail={"staged": before["count"]},
-            )
-        last = _last_staged(tx, session, before["last_sequence"])
-        turn_id, at, count, digest = before["turn_id"], before["created_at"], before["count"], last.digest
-    if count + len(events) > body.turn_size:
-        raise Invalid(f"the turn was said to have {body.turn_size} events, and this slice goes past that")
-    size = (before["bytes"] if count else 0) + sum(len(e.payload_json.encode()) for e in events)
-    _check_turn_bytes(size)
-    check_assets(tx, events)
-    if count == 0:
-        session_events.drop_after(tx, session.id, session.last_sequence)
-    _write(
-        tx,
-        events,
-        _Place(
-            session_id=session.id,
-            turn_id=turn_id,
-            turn_size=body.turn_size,
-            index=count,
-            sequence=session.last_sequence + count + 1,
-            digest=digest,
-            created_at=at,
-        ),
-    )
-    durable_sessions.extend(tx, session.id, lease_end(tx))
-    return {"staged": count + len(events)}
-
-
-@command(PublishTurn, name="publish_durable_turn")
-@refusing
-def publish(body: PublishTurn, tx: Transaction) -> Answer | Refusal:
-    """Answer: as that of an appended turn."""
-    session = _writable(tx, body)
-    found = session_events.staged(tx, session.id, session.last_sequence)
-    if (found["count"], found["turn_size"]) != (body.turn_size, body.turn_size):
-        raise Conflict(
-            f"of {body.turn_size} events {found['count']} are staged; stage the rest, then publish",
-            detail={"staged": found["count"]},
-        )
-    last = _last_staged(tx, session, found["last_sequence"])
-    written = WrittenTurn(
-        turn_id=last.turn_id,
-        first_sequence=session.last_sequence + 1,
-        last_sequence=last.sequence,
-        digest=last.digest,
-    )
-    _move_head(tx, session, written, substance=body.turn_size)
-    return written.answer()
 
 
 # --- for commands that write turns of their own ----------------------------------------------------
@@ -210,7 +123,7 @@ def check_turn(events: Sequence[NewEvent]) -> None:
         if len(event.assets) > limits.EVENT_ASSETS_MAX:
             raise Invalid(f"events[{index}]: an event has at most {limits.EVENT_ASSETS_MAX} assets")
         total += size
-    _check_turn_bytes(total)
+    check_turn_bytes(total)
 
 
 def check_assets(tx: Transaction, events: Sequence[NewEvent]) -> None:
@@ -237,10 +150,10 @@ def append_turn(
     """
     turn_id = tx.new_id()
     session_events.drop_after(tx, session.id, session.last_sequence)
-    digest = _write(
+    digest = write_events(
         tx,
         events,
-        _Place(
+        Place(
             session_id=session.id,
             turn_id=turn_id,
             turn_size=len(events),
@@ -256,13 +169,13 @@ def append_turn(
         last_sequence=session.last_sequence + len(events),
         digest=digest,
     )
-    substance = sum(event.kind in _SUBSTANCE for event in events)
-    _move_head(tx, session, written, substance=substance, by_holder=by_holder)
+    substance = sum(event.kind in SUBSTANCE for event in events)
+    move_head(tx, session, written, substance=substance, by_holder=by_holder)
     return written
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Place:
+class Place:
     """Where the next event goes: its index in its turn, its sequence, and the transcript's digest before it."""
 
     session_id: bytes
@@ -274,7 +187,7 @@ class _Place:
     created_at: int
 
 
-def _write(tx: Transaction, events: Sequence[NewEvent], place: _Place) -> bytes:
+def write_events(tx: Transaction, events: Sequence[NewEvent], place: Place) -> bytes:
     """The transcript's digest after them."""
     stored: list[tuple[SessionEvent, NewEvent]] = []
     for event in events:
@@ -287,7 +200,7 @@ def _write(tx: Transaction, events: Sequence[NewEvent], place: _Place) -> bytes:
     return place.digest
 
 
-def _stored(event_id: bytes, event: NewEvent, place: _Place) -> SessionEvent:
+def _stored(event_id: bytes, event: NewEvent, place: Place) -> SessionEvent:
     digest = transcript_digest.following(
         place.digest,
         id=event_id,
@@ -313,7 +226,7 @@ def _stored(event_id: bytes, event: NewEvent, place: _Place) -> SessionEvent:
     )
 
 
-def _move_head(
+def move_head(
     tx: Transaction,
     session: DurableSession,
     written: WrittenTurn,
@@ -334,14 +247,8 @@ def _move_head(
         durable_sessions.seen(tx, session.id, substance=substance)
 
 
-def _last_staged(tx: Transaction, session: DurableSession, sequence: int) -> SessionEvent:
-    event = session_events.at(tx, session.id, sequence)
-    if event is None:
-        raise Corrupt(f"event {sequence} of the session is missing")
-    return event
-
-
-def _writable(tx: Transaction, body: AppendTurn | StageTurn | PublishTurn) -> DurableSession:
+def writable(tx: Transaction, body: OfTurn) -> DurableSession:
+    """The session that the turn may be written into now. Raises as `held`, and `Conflict` while a turn is journaled."""
     session = held(
         tx,
         body.session,
@@ -377,7 +284,7 @@ def _asset(index: int, asset: EventAsset) -> AssetLink:
     return AssetLink(sha256=asset.sha256, bytes=asset.bytes, kind=AssetKind(asset.kind))
 
 
-def _check_turn_bytes(total: int) -> None:
+def check_turn_bytes(total: int) -> None:
     if total > limits.TURN_MAX_BYTES:
         raise Invalid(
             f"events: a turn has at most {limits.TURN_MAX_BYTES} bytes of payloads; this has {total}"

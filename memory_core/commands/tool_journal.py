@@ -6,20 +6,19 @@ could be redacted otherwise. Ids of calls travel as bytes, which redaction does 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from memory_core.commands import Answer, command
 from memory_core.commands.durable_lease import held, lease_end, refusing
-from memory_core.commands.durable_turns import append_turn, check_assets, check_turn
-from memory_core.domain import audit_event, tool_checkpoint, tool_steps
+from memory_core.commands.durable_turns import check_assets
+from memory_core.domain import tool_checkpoint, tool_steps
 from memory_core.domain.agent_message import Message, read_message
-from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, AuditEvent, ToolOutput
+from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, ToolOutput
 from memory_core.domain.command import Refusal
 from memory_core.domain.directory import DirectoryId
 from memory_core.domain.durable_session import DurableSession
-from memory_core.domain.tool_checkpoint import Checkpoint
 from memory_core.domain.tool_journal import Journal, Origin
 from memory_core.domain.tool_steps import Round
 from memory_core.errors import Conflict, Invalid
@@ -104,44 +103,11 @@ class DiscardBatch(OfHolder):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CheckpointRound(OfHolder):
-    """Every call has its result: the round becomes a turn of the transcript."""
-
-    turn: bytes
-    expected_last_sequence: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class EndTurn(OfHolder):
-    """With the assistant's last message, or (None) with the open batch, which is complete."""
-
-    turn: bytes
-    message: dict[str, Any] | None
-    audit: list[dict[str, Any]]
-    expected_last_sequence: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class FailTurn(OfHolder):
-    turn: bytes
-    error: str
-    audit: list[dict[str, Any]]
-    expected_last_sequence: int | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
 class ReconcileCall(OfHolder):
     """After an interruption: complete a call that has no result. It is not run."""
 
     call: bytes
     accept_unknown_effects: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublishRecovery(OfHolder):
-    """After an interruption: what is known of the turn becomes part of the transcript, and the journal is empty."""
-
-    expected_last_sequence: int | None = None
 
 
 # --- the turn and its batch ------------------------------------------------------------------------
@@ -152,7 +118,7 @@ class PublishRecovery(OfHolder):
 def begin(body: BeginTurn, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"turn_id", "checkpoint_count"}`."""
     message = read_message(body.input, "input")
-    session, journal = _opened(tx, body)
+    session, journal = opened(tx, body)
     after = tool_steps.begun(journal, id_text(body.turn), message)
     _check_links(tx, after.open_turn.input)
     stored.add_turn(tx, session.id, after.open_turn)
@@ -165,7 +131,7 @@ def begin(body: BeginTurn, tx: Transaction) -> Answer | Refusal:
 def open_batch(body: OpenBatch, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"calls": how many}`."""
     message = read_message(body.message, "message")
-    session, journal = _opened(tx, body, turn=body.turn)
+    session, journal = opened(tx, body, turn=body.turn)
     received = {call.id: value.hex() for call, value in zip(message.tool_calls, body.received, strict=False)}
     of_round = Round(
         turn_id=id_text(body.turn), number=body.round, usage=dict(body.usage), starts_turn=body.starts_turn
@@ -181,7 +147,7 @@ def open_batch(body: OpenBatch, tx: Transaction) -> Answer | Refusal:
 @refusing
 def discard(body: DiscardBatch, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"discarded": true}`."""
-    session, journal = _opened(tx, body, turn=body.turn)
+    session, journal = opened(tx, body, turn=body.turn)
     tool_steps.discarded(journal)
     stored.drop_batch(tx, session.id)
     durable_sessions.extend(tx, session.id, lease_end(tx))
@@ -263,57 +229,7 @@ def reconcile(body: ReconcileCall, tx: Transaction) -> Answer | Refusal:
     )
 
 
-# --- what reaches the transcript ---------------------------------------------------------------------
-
-
-@command(CheckpointRound, name="checkpoint_tool_round")
-@refusing
-def checkpoint(body: CheckpointRound, tx: Transaction) -> Answer | Refusal:
-    """Answer: as of a turn that is appended: `{"turn_id", "first_sequence", "last_sequence", "digest"}`."""
-    session, journal = _opened(tx, body, turn=body.turn, expected=body.expected_last_sequence)
-    return _write(tx, session, tool_checkpoint.round_done(journal))
-
-
-@command(EndTurn, name="end_agent_turn")
-@refusing
-def end(body: EndTurn, tx: Transaction) -> Answer | Refusal:
-    """Answer: as `checkpoint`."""
-    message = None if body.message is None else read_message(body.message, "message")
-    audit = _audit(body.audit)
-    session, journal = _opened(tx, body, turn=body.turn, expected=body.expected_last_sequence)
-    return _write(tx, session, tool_checkpoint.turn_done(journal, message, audit))
-
-
-@command(FailTurn, name="fail_agent_turn")
-@refusing
-def fail(body: FailTurn, tx: Transaction) -> Answer | Refusal:
-    """Answer: as `checkpoint`."""
-    audit = _audit(body.audit)
-    session, journal = _opened(tx, body, turn=body.turn, expected=body.expected_last_sequence)
-    return _write(tx, session, tool_checkpoint.turn_failed(journal, body.error, audit))
-
-
-@command(PublishRecovery, name="publish_turn_recovery")
-@refusing
-def publish_recovery(body: PublishRecovery, tx: Transaction) -> Answer | Refusal:
-    """Answer: `{"session_id", "turn_id", "exact_results", "uncertain_results", "not_executed_results",
-    "interrupted_turn"}`, and where it was written, as `checkpoint`."""
-    session, journal = _opened(tx, body, expected=body.expected_last_sequence)
-    if journal.turn is None:
-        raise Invalid("there is nothing to recover: no turn of this session is open")
-    written, report = tool_checkpoint.recovered(journal)
-    return {
-        **_write(tx, session, written),
-        "session_id": id_text(session.id),
-        "turn_id": journal.turn.turn_id,
-        "exact_results": report.exact,
-        "uncertain_results": report.uncertain,
-        "not_executed_results": report.not_executed,
-        "interrupted_turn": report.is_turn,
-    }
-
-
-def _opened(
+def opened(
     tx: Transaction, body: OfHolder, *, turn: bytes | None = None, expected: int | None = None
 ) -> tuple[DurableSession, Journal]:
     """The session, held and replayed, and its journal. With `turn`: the one that must be open."""
@@ -334,7 +250,7 @@ def _opened(
 def _step(
     tx: Transaction, body: OfHolder, call: bytes, step: Callable[[Journal], Journal]
 ) -> Mapping[str, Any]:
-    session, journal = _opened(tx, body)
+    session, journal = opened(tx, body)
     call_id = id_text(call)
     after = step(journal)
     if after is not journal:
@@ -343,21 +259,5 @@ def _step(
     return {"call_id": call_id, "state": after.open_batch.invocation(call_id).state.value}
 
 
-def _write(tx: Transaction, session: DurableSession, checkpoint: Checkpoint) -> dict[str, Any]:
-    check_turn(checkpoint.events)
-    check_assets(tx, checkpoint.events)
-    written = append_turn(tx, session, checkpoint.events)
-    stored.drop_batch(tx, session.id)
-    if checkpoint.journal.turn is None:
-        stored.drop_turn(tx, session.id)
-    else:
-        stored.save_turn(tx, session.id, checkpoint.journal.turn)
-    return written.answer()
-
-
 def _check_links(tx: Transaction, message: Message) -> None:
     check_assets(tx, [tool_checkpoint.event_of(message)])
-
-
-def _audit(payloads: Sequence[Mapping[str, Any]]) -> list[AuditEvent]:
-    return [audit_event.read_event(value, f"audit[{index}]") for index, value in enumerate(payloads)]

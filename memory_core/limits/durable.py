@@ -22,6 +22,8 @@ TURN_MAX_BYTES = 16 * MIB
 #: What one command carries of a turn; a longer turn is staged in slices and published at once. A single event may be longer.
 TURN_SLICE_EVENTS_MAX = 256
 TURN_SLICE_MAX_BYTES = 1 * MIB
+#: A checkpoint writes results that are in the journal already, each twice. More of it than this is staged in slices.
+CHECKPOINT_SLICE_MAX_BYTES = 3 * MIB
 #: Of one JSON value: nesting (the outermost value is 1) and values in it, keys not counted.
 DURABLE_JSON_DEPTH_MAX = 64
 DURABLE_JSON_NODES_MAX = 65_536

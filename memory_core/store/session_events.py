@@ -35,6 +35,12 @@ _BETWEEN = Statement(
     .order_by(_e.sequence)
 )
 _AT = Statement(select(session_events).where(_OF_SESSION, _e.sequence == bindparam("sequence")))
+#: What follows it is hashed from these, and nobody needs its payload for that.
+_HEADS = Statement(
+    select(_e.id, _e.sequence, _e.digest, _e.created_at)
+    .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
+    .order_by(_e.sequence)
+)
 _BY_ID = Statement(
     select(session_events)
     .join_from(session_events, durable_sessions, durable_sessions.c.session_id == _e.session_id)
@@ -177,6 +183,16 @@ def links_between(
 def at(read: Reading, session_id: bytes, sequence: int) -> SessionEvent | None:
     row = read.row(_AT, session_id=session_id, sequence=sequence)
     return None if row is None else _event(row)
+
+
+def heads_between(read: Reading, session_id: bytes, *, after: int, through: int) -> list[Row]:
+    """Of those events id, sequence, digest and created_at, without their payloads."""
+    return read.rows(_HEADS, session_id=session_id, after=after, through=through)
+
+
+def head_of(read: Reading, session_id: bytes, sequence: int) -> Row | None:
+    """The same of one event."""
+    return next(iter(heads_between(read, session_id, after=sequence - 1, through=sequence)), None)
 
 
 def last_with_record(read: Reading, session_id: bytes, record: str) -> SessionEvent | None:

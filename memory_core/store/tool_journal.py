@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import bindparam, case, func, select
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core import limits
@@ -43,6 +43,33 @@ _CALLS = Statement(
 )
 _BATCH_ASSETS = Statement(
     select(tool_batch_assets.c.asset_sha256).where(tool_batch_assets.c.session_id == bindparam("id"))
+)
+#: Sizes are known from the rows' heads, without their texts. Arguments stand in the message, in the plan and in a question;
+#: a result in an event and in a message; the input in the first batch.
+_CALL_BYTES = (
+    select(
+        func.coalesce(
+            func.sum(
+                2 * func.octet_length(_i.arguments_json)
+                + 2 * func.coalesce(func.octet_length(_i.result_json), 0)
+            ),
+            0,
+        )
+    )
+    .where(_i.session_id == _b.session_id)
+    .scalar_subquery()
+)
+_CHECKPOINT_BYTES = Statement(
+    select(
+        (
+            func.octet_length(_b.messages_json)
+            + func.octet_length(_b.audit_json)
+            + case((_t.checkpoint_count == 0, func.octet_length(_t.input_json)), else_=0)
+            + _CALL_BYTES
+        ).label("bytes")
+    )
+    .join_from(tool_batches, active_turns, _t.session_id == _b.session_id)
+    .where(_b.session_id == bindparam("id"))
 )
 _ADD_TURN, _ADD_BATCH, _ADD_CALL = _all(active_turns), _all(tool_batches), _all(tool_invocations)
 _ADD_TURN_ASSET, _ADD_BATCH_ASSET = _all(active_turn_assets), _all(tool_batch_assets)
@@ -84,6 +111,12 @@ def journal(read: Reading, session_id: bytes, directory: DirectoryId) -> Journal
         None if turn is None else _stored_turn(turn),
         None if batch is None else _stored_batch(read, session_id, batch),
     )
+
+
+def checkpoint_bytes(read: Reading, session_id: bytes) -> int:
+    """About how many bytes a checkpoint of the open batch writes; 0 where none is open."""
+    row = read.row(_CHECKPOINT_BYTES, id=session_id)
+    return 0 if row is None else row["bytes"]
 
 
 def add_turn(tx: Transaction, session_id: bytes, turn: ActiveTurn) -> None:

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from memory_core.commands.durable_sessions import ClaimSession, ReleaseLease, SayReplayed, StartSession
+from memory_core.commands.tool_checkpoints import (
+    CheckpointRound,
+    EndTurn,
+    FailTurn,
+    PublishRecovery,
+    StageCheckpoint,
+)
 from memory_core.commands.tool_journal import (
     AskApproval,
     BeginTurn,
-    CheckpointRound,
     CompleteCall,
     DecideApproval,
-    EndTurn,
-    FailTurn,
     OpenBatch,
-    PublishRecovery,
     ReconcileCall,
     StartCall,
 )
@@ -122,6 +126,18 @@ class Worker:
         for call in calls:
             assert not isinstance(self.start(call), Refusal)
             assert not isinstance(self.complete(call), Refusal)
+
+    def stage(self, *, is_first: bool, ending: Any = "round", audit: Sequence[AuditEvent] = ()) -> Any:
+        """One slice of what will close the open batch."""
+        return self.apply(
+            StageCheckpoint(
+                **self.holder,
+                turn=None if ending == "recovery" else id_bytes(self.turn),
+                ending=ending,
+                is_first=is_first,
+                audit=[event_payload(event) for event in audit],
+            )
+        )
 
     def checkpoint(self, **overrides: Any) -> Any:
         answer = self.apply(CheckpointRound(**self.holder, turn=id_bytes(self.turn), **overrides))
