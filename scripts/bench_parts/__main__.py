@@ -29,6 +29,7 @@ for _module in (
     "jobs",
     "durable",
     "searching",
+    "scale",
     "wiki",
     "memory",
     "start",

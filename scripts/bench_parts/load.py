@@ -67,7 +67,7 @@ def run(plan: Plan) -> Report:
     return Report(**json.loads(done.stdout))
 
 
-class _Client:
+class Client:
     """One connection: what it sent and what came back of it."""
 
     def __init__(self, port: int) -> None:
@@ -105,7 +105,7 @@ class _Load:
 
     def run(self) -> Report:
         plan = self._plan
-        clients = [_Client(plan.port) for _ in range(plan.connections)]
+        clients = [Client(plan.port) for _ in range(plan.connections)]
         self._bodies.warm()
         began = time.monotonic()
         until = began + plan.seconds if plan.seconds else float("inf")
@@ -118,7 +118,7 @@ class _Load:
                 if not ready:
                     break
                 for key, _ in ready:
-                    client: _Client = key.data
+                    client: Client = key.data
                     status = client.take()
                     if status is None:
                         continue
@@ -133,7 +133,7 @@ class _Load:
         self._report.statuses = dict(self._statuses)
         return self._report
 
-    def _send(self, client: _Client, until: float) -> bool:
+    def _send(self, client: Client, until: float) -> bool:
         plan = self._plan
         now = time.monotonic()
         if now >= until or (plan.requests and self._next >= plan.requests * plan.items):
@@ -155,7 +155,7 @@ class _Load:
         )
         return head.encode() + body
 
-    def _answered(self, client: _Client, status: int) -> None:
+    def _answered(self, client: Client, status: int) -> None:
         self._statuses[str(status or "none")] += 1
         self._report.latencies.append(round((time.monotonic() - client.sent_at) * 1000, 3))
         if status == 202:

@@ -27,7 +27,7 @@ _FILL_PAGES = 1_000
 #: Asks a question; paths of what was found.
 Ask = Callable[[str], list[str]]
 #: Shape of a question → how it is made. Ranks are places in the order of frequency.
-_SHAPES: dict[str, Callable[[Words, random.Random], str]] = {
+SHAPES: dict[str, Callable[[Words, random.Random], str]] = {
     "one rare word": lambda words, chance: chance.choice(words.all[5_000:15_000]),
     "one middling word": lambda words, chance: chance.choice(words.all[200:1_000]),
     "one of the commonest words": lambda words, chance: chance.choice(words.all[:20]),
@@ -109,7 +109,7 @@ def _paths(answer: dict[str, Any]) -> list[str]:
 
 def _measure(result: Result, bench: Bench, words: Words, way: str, ask: Ask) -> None:
     everything: list[float] = []
-    for shape, make in _SHAPES.items():
+    for shape, make in SHAPES.items():
         chance = random.Random(shape)
         took: list[float] = []
         for _ in range(bench.sizes.searches):

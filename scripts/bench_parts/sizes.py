@@ -24,6 +24,10 @@ class Sizes:
     jobs: int
     pages: int
     searches: int
+    #: Of `scale`: projects, pages at first and in the end, and how long a number of clients asks.
+    scale_projects: int
+    scale_pages: tuple[int, int]
+    asking_seconds: float
     #: Turns of ten events that are timed, and how long a durable session is then.
     durable_turns: int
     durable_events: tuple[int, ...]
@@ -45,6 +49,9 @@ FULL = Sizes(
     jobs=1_000,
     pages=10_000,
     searches=60,
+    scale_projects=50,
+    scale_pages=(10_000, 100_000),
+    asking_seconds=6.0,
     durable_turns=200,
     durable_events=(10_000, 100_000),
     memory_events=100_000,
@@ -63,6 +70,9 @@ QUICK = Sizes(
     jobs=300,
     pages=10_000,
     searches=20,
+    scale_projects=50,
+    scale_pages=(2_000, 20_000),
+    asking_seconds=2.0,
     durable_turns=50,
     durable_events=(2_000, 20_000),
     memory_events=50_000,
@@ -82,6 +92,9 @@ TINY = Sizes(
     jobs=60,
     pages=60,
     searches=2,
+    scale_projects=3,
+    scale_pages=(30, 90),
+    asking_seconds=0.3,
     durable_turns=5,
     durable_events=(200, 1_000),
     memory_events=1_000,

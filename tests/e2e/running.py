@@ -106,8 +106,11 @@ class Running:
         port: int | None = None,
         data_dir: Path | None = None,
         conditions: Sequence[str] = (),
+        only: Sequence[str] = (),
     ) -> None:
         self.home = home
+        #: Of the processes of the tree, those that are run.
+        self.only = tuple(only)
         self.data_dir = data_dir or home / "data"
         self.port = port or free_port()
         self.environ = {
@@ -137,7 +140,7 @@ class Running:
         self.home.mkdir(parents=True, exist_ok=True)
         log = (self.home / "terminal.log").open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "workers.supervisor"],
+            [sys.executable, "-m", "workers.supervisor", *(f"--only={name}" for name in self.only)],
             env=self.environ,
             cwd=self.home,
             stdin=subprocess.DEVNULL,
@@ -256,7 +259,8 @@ class Running:
 
     def is_ready(self) -> bool:
         try:
-            return self.request("GET", "/readyz", port=self.port + 1)[0] == 200
+            probe = "/livez" if self.only else "/readyz"
+            return self.request("GET", probe, port=self.port + 1)[0] == 200
         except OSError:
             return False
 
