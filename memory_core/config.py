@@ -122,6 +122,11 @@ class Settings:
         return self.data_dir / "assets"
 
     @property
+    def models(self) -> Path:
+        """Models that run on this machine and that a person added."""
+        return self.data_dir / "models"
+
+    @property
     def incoming(self) -> Path:
         return self.data_dir / "incoming"
 

@@ -16,5 +16,6 @@ from memory_core.limits.knowledge import *
 from memory_core.limits.models import *
 from memory_core.limits.pool import *
 from memory_core.limits.serving import *
+from memory_core.limits.vectors import *
 from memory_core.limits.wiki import *
 from memory_core.limits.writing import *

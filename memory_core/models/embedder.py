@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from memory_core import limits
 from memory_core.clock import Clock
+from memory_core.domain.embedding import EmbeddingModel
 from memory_core.errors import Invalid
 from memory_core.models.bounds import Bounds
 from memory_core.models.errors import Malformed, ProviderError, WrongDimensions
@@ -47,6 +48,18 @@ class WiredEmbedder:
     prefixes: dict[Kind, str] = field(repr=False)
     #: Ends every call, whatever else its caller watches.
     cancelled: Cancel = field(default=never, repr=False)
+    #: Where the provider is reached, unless it is its own address.
+    endpoint: str = ""
+
+    @property
+    def identity(self) -> EmbeddingModel:
+        return EmbeddingModel(
+            provider=self.name,
+            endpoint=self.endpoint,
+            model=self.model,
+            dimensions=self.dimensions,
+            document_prefix=self.prefixes["document"],
+        )
 
     def embed(self, texts: Sequence[str], kind: Kind = "document", cancel: Cancel = never) -> Embedding:
         import numpy

@@ -127,7 +127,9 @@ class Models:
         try:
             read = read_settings(self._settings)
             self._language = choose(read, self._clock, self._meter, self._is_cancelled)
-            self._embedder = choose_embedder(read, self._clock, self._meter, self._is_cancelled)
+            self._embedder = choose_embedder(
+                read, self._clock, self._meter, self._is_cancelled, settings=self._settings
+            )
             for sentence in open_key_files(read):
                 logger.warning(sentence, extra={"action": "model_key_open"})
         except Invalid as error:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from memory_core import limits
+from memory_core.domain.embedding import EmbeddingModel
 from memory_core.errors import Invalid
 from memory_core.models.errors import TooLong
 from memory_core.models.usage import NOTHING, Usage
@@ -240,6 +241,11 @@ class Embedder(Protocol):
     @property
     def dimensions(self) -> int:
         """How long each vector is; 0 while the provider has not told."""
+        ...
+
+    @property
+    def identity(self) -> EmbeddingModel:
+        """What its vectors can be compared with: those of the same."""
         ...
 
     def embed(self, texts: Sequence[str], kind: Kind = "document", cancel: Cancel = never) -> Embedding:

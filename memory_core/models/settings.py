@@ -7,15 +7,16 @@ import ipaddress
 import shlex
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from memory_core import config, limits
 from memory_core.clock import Clock
+from memory_core.domain.embedding import EmbeddingModel
 from memory_core.errors import Invalid
-from memory_core.models import vendors
+from memory_core.models import local_files, vendors
 from memory_core.models.embedder import WiredEmbedder
 from memory_core.models.language_model import WiredLanguageModel
 from memory_core.models.port import Cancel, Embedder, LanguageModel, Meter, NoMeter, never
@@ -24,6 +25,9 @@ from memory_core.registry import Registry, discover
 
 W = TypeVar("W")
 _SECTION = "models"
+#: The provider on this machine, and the word for none at all.
+LOCAL = "local"
+NOBODY = "none"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +43,7 @@ class ModelSettings:
     timeout_seconds: float = limits.MODEL_CALL_SECONDS
     max_output_tokens: int = limits.MODEL_OUTPUT_TOKENS
     context_tokens: int = limits.MODEL_CONTEXT_TOKENS
-    #: Who makes vectors; empty means nobody.
+    #: Who makes vectors; empty means the local embedder where it is installed, `none` nobody.
     embed_provider: str = ""
     embed_model: str = ""
     embed_base_url: str = ""
@@ -65,8 +69,16 @@ def read_settings(settings: config.Settings, environ: Mapping[str, str] | None =
         if in_file.get(name):
             raise Invalid(f"[{_SECTION}] {name} does not belong into a configuration file; use {name}_file")
     read = ModelSettings(**{name: _value(name, value, types[name]) for name, value in told.items()})
+    read = replace(read, embed_provider=_embed_provider(read.embed_provider, settings))
     _check(read)
     return read
+
+
+def _embed_provider(told: str, settings: config.Settings) -> str:
+    """What is meant: without a word the local embedder, where it is installed."""
+    if told:
+        return "" if told == NOBODY else told
+    return LOCAL if local_files.built_in(settings.models) is not None else ""
 
 
 def choose(
@@ -97,9 +109,16 @@ def choose(
 
 
 def choose_embedder(
-    read: ModelSettings, clock: Clock, meter: Meter | None = None, cancelled: Cancel = never
+    read: ModelSettings,
+    clock: Clock,
+    meter: Meter | None = None,
+    cancelled: Cancel = never,
+    *,
+    settings: config.Settings | None = None,
+    timeout_seconds: float | None = None,
 ) -> Embedder | None:
-    """The embedder that the settings name, or None. As `choose`.
+    """The embedder that the settings name, or None. As `choose`. A local one needs to know where its files are (`settings`), and
+    nobody meters it.
 
     The key, its file and the base URL of the language model serve here too where both are of one provider.
     """
@@ -107,6 +126,10 @@ def choose_embedder(
         return None
     vendor = _installed(_vendor(embedding_vendors, "embed_provider", read.embed_provider))
     model, base_url = _embedding_place(read, vendor)
+    local = None
+    if vendor.is_local and settings is not None:
+        local = local_files.find(settings.models, model)
+        model = local.identity
     is_same = read.embed_provider == read.provider
     has_own_key = bool(read.embed_api_key or read.embed_api_key_file) or not is_same
     key = _key(
@@ -121,17 +144,40 @@ def choose_embedder(
         base_url=base_url,
         api_key=key,
         dimensions=read.embed_dimensions,
+        local=local,
+        run_dir=None if settings is None else settings.run_dir,
     )
     return WiredEmbedder(
         name=read.embed_provider,
         model=model,
-        dimensions=read.embed_dimensions,
+        dimensions=read.embed_dimensions or (local.manifest.dimensions if local else 0),
         wire=vendor.connect(access),
         clock=clock,
-        meter=meter or NoMeter(),
+        meter=(None if vendor.is_local else meter) or NoMeter(),
         cancelled=cancelled,
-        timeout_seconds=read.timeout_seconds,
+        timeout_seconds=read.timeout_seconds if timeout_seconds is None else timeout_seconds,
         prefixes={"document": read.embed_document_prefix, "query": read.embed_query_prefix},
+        endpoint=base_url,
+    )
+
+
+def embedding_model(read: ModelSettings, settings: config.Settings) -> EmbeddingModel | None:
+    """What the vectors of the configured embedder are comparable with; None where none is configured. Asks for no key and no
+    client. Raises `Invalid` where a local model is not there."""
+    if not read.embed_provider:
+        return None
+    vendor = _vendor(embedding_vendors, "embed_provider", read.embed_provider)
+    model, base_url = _embedding_place(read, vendor)
+    dimensions = read.embed_dimensions
+    if vendor.is_local:
+        local = local_files.find(settings.models, model)
+        model, dimensions = local.identity, local.manifest.dimensions
+    return EmbeddingModel(
+        provider=read.embed_provider,
+        endpoint=base_url,
+        model=model,
+        dimensions=dimensions,
+        document_prefix=read.embed_document_prefix,
     )
 
 
@@ -166,7 +212,12 @@ def _check(read: ModelSettings) -> None:
     if read.provider:
         _language_place(read, _vendor(language_vendors, "provider", read.provider))
     if read.embed_provider:
-        _embedding_place(read, _vendor(embedding_vendors, "embed_provider", read.embed_provider))
+        vendor = _vendor(embedding_vendors, "embed_provider", read.embed_provider)
+        _embedding_place(read, vendor)
+        if vendor.needs_base_url and not read.embed_dimensions:
+            raise Invalid(
+                f"[{_SECTION}] embed_dimensions is missing: how long the vectors of {read.embed_model} are"
+            )
     for name, least, most in (
         ("timeout_seconds", 1, limits.MODEL_CALL_SECONDS_MAX),
         ("max_output_tokens", 1, limits.MODEL_OUTPUT_TOKENS_MAX),

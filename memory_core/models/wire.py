@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from memory_core.models.bounds import Bounds
+from memory_core.models.local_files import LocalModel
 from memory_core.models.port import Completion, Kind, Request, Usage, most_tokens
 from memory_core.models.schema import Schema
 from memory_core.registry import Registry
@@ -33,6 +35,10 @@ class Access:
     api_key: str = field(default="", repr=False)
     #: Of an embedding model: how long its vectors are to be; 0 leaves it to the model.
     dimensions: int = 0
+    #: Of a model that runs on this machine.
+    local: LocalModel | None = None
+    #: Where what runs on this machine is spoken to.
+    run_dir: Path | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,6 +102,8 @@ class Vendor(Generic[W_co]):
     extra: str
     needs_key: bool = True
     needs_base_url: bool = False
+    #: Runs on this machine: no key, no address, no price.
+    is_local: bool = False
     #: Cheap, connects to nothing. The vendor's client is installed when it is called.
     connect: Callable[[Access], W_co]
     module: str

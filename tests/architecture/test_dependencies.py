@@ -21,6 +21,7 @@ ALLOWED = (
     "Unlicense",
     "zlib",
     "0BSD",
+    "CC0",
     "LGPL-3.0",  # only if linked dynamically and unmodified
     "The Unlicense",
 )

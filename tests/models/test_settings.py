@@ -11,10 +11,12 @@ import pytest
 from memory_core import config, limits
 from memory_core.clock import FakeClock
 from memory_core.errors import Invalid
+from memory_core.models import local_files
 from memory_core.models.settings import (
     ModelSettings,
     choose,
     choose_embedder,
+    embedding_model,
     known_providers,
     open_key_files,
     read_settings,
@@ -29,11 +31,47 @@ def read(tmp_path: Path, text: str = "", environ: dict[str, str] | None = None) 
     return read_settings(config.Settings(data_dir=tmp_path), environ or {})
 
 
-def test_without_settings_there_is_no_model(tmp_path: Path):
+def test_without_settings_there_is_no_model_where_none_is_installed(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr(local_files, "built_in", lambda _: None)
     found = read(tmp_path)
 
     assert choose(found, FakeClock()) is None
     assert choose_embedder(found, FakeClock()) is None
+
+
+def test_without_settings_the_local_embedder_is_used_where_it_is_installed(tmp_path: Path):
+    settings = config.Settings(data_dir=tmp_path)
+
+    embedder = choose_embedder(read_settings(settings, {}), FakeClock(), settings=settings)
+
+    assert embedder is not None
+    assert embedder.identity == embedding_model(read_settings(settings, {}), settings)
+    assert (embedder.name, embedder.dimensions) == ("local", 384)
+    assert embedder.model.startswith("all-minilm-l6-v2@")
+
+
+def test_the_word_none_switches_the_local_embedder_off(tmp_path: Path):
+    found = read(tmp_path, '[models]\nembed_provider = "none"')
+
+    assert choose_embedder(found, FakeClock()) is None
+    assert found.embed_provider == ""
+
+
+def test_a_server_of_ones_own_must_be_told_how_long_vectors_are(tmp_path: Path):
+    text = f'[models]\nembed_provider = "openai_compatible"\nembed_model = "m"\nembed_base_url = "{LOCAL}"'
+
+    with pytest.raises(Invalid, match="embed_dimensions is missing"):
+        read(tmp_path, text)
+
+
+def test_a_local_model_that_is_not_there_is_named_with_what_to_do(tmp_path: Path):
+    settings = config.Settings(data_dir=tmp_path)
+    found = read(tmp_path, '[models]\nembed_provider = "local"\nembed_model = "another"')
+
+    with pytest.raises(Invalid, match=r"no local model 'another'.*memoryd models add"):
+        choose_embedder(found, FakeClock(), settings=settings)
+    with pytest.raises(Invalid, match="memoryd models add"):
+        embedding_model(found, settings)
 
 
 def test_the_file_says_which(tmp_path: Path):
@@ -85,7 +123,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path):
     assert choose(found, FakeClock()) is not None
 
 
-def test_each_provider_but_those_at_home_has_a_model_of_its_own_choice():
+def test_each_provider_but_those_at_home_has_a_model_of_its_own_choice(tmp_path: Path):
     language, embedding = known_providers()
 
     for name in language:
@@ -93,7 +131,8 @@ def test_each_provider_but_those_at_home_has_a_model_of_its_own_choice():
             assert choose(ModelSettings(provider=name, api_key=KEY), FakeClock())
     for name in embedding:
         if name != "openai_compatible":
-            assert choose_embedder(ModelSettings(embed_provider=name, embed_api_key=KEY), FakeClock())
+            read = ModelSettings(embed_provider=name, embed_api_key=KEY)
+            assert choose_embedder(read, FakeClock(), settings=config.Settings(data_dir=tmp_path))
 
 
 def test_one_key_and_address_serve_both_of_one_provider():
@@ -118,7 +157,7 @@ def test_a_key_is_not_given_to_another_provider():
     ("text", "said"),
     [
         ('provider = "claude"', "choose one of anthropic, gemini, openai, openai_compatible"),
-        ('embed_provider = "anthropic"', "choose one of gemini, openai, openai_compatible, voyage"),
+        ('embed_provider = "anthropic"', "choose one of gemini, local, openai, openai_compatible, voyage"),
         ('modell = "x"', "has no key modell"),
         ("model = 7", "model must be of type str"),
         ("max_output_tokens = 1.5", "max_output_tokens must be of type int"),
