@@ -17,7 +17,7 @@ from client.durable.routes import HttpSession
 from client.durable.transport import Transport
 from client.exports import session_path
 from client.output import confirm, emit, json_option, list_scope_options, table, visible
-from client.server import Server
+from client.server import Server, with_marker
 from client.settings import load
 from memory_core import limits
 from memory_core.errors import CoreError
@@ -40,27 +40,35 @@ def command() -> None:
 
 
 @command.command("list")
-@click.option("-n", "--limit", type=click.IntRange(1, 100), default=20, show_default=True)
+@click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=20, show_default=True)
+@click.option("--all", "everything", is_flag=True, help="All of them, however many.")
 @click.option("--open", "only_open", is_flag=True, help="Only sessions that have not ended.")
 @click.option("--durable", is_flag=True, help="Only durable sessions, those that changed last first.")
 @list_scope_options
 @json_option
 def list_sessions(
-    limit: int, only_open: bool, durable: bool, workspace: str | None, project: str | None, as_json: bool
+    limit: int,
+    everything: bool,
+    only_open: bool,
+    durable: bool,
+    workspace: str | None,
+    project: str | None,
+    as_json: bool,
 ) -> None:
     """List sessions, newest first."""
     if durable and only_open:
         raise click.UsageError("--open is about sessions as hooks tell of them; leave it out with --durable")
-    server = Server(load())
-    where = {"workspace": workspace, "project": project}
+    where = with_marker({"workspace": workspace, "project": project})
+    most = None if everything else limit
     if durable:
-        found = server.get(exports.SESSIONS, limit=limit, **where)
+        found = _listed(exports.SESSIONS, most, limits.DURABLE_SESSIONS_PAGE_MAX, **where)
         empty = (
             f"No durable session in the project {visible(project)}." if project else "No durable session yet."
         )
         emit(found, as_json=as_json, text=lambda: _durable_table(found, empty))
         return
-    found = server.get("/api/v1/sessions", limit=limit, state="open" if only_open else None, **where)
+    state = "open" if only_open else None
+    found = _listed("/api/v1/sessions", most, limits.LIST_MAX, state=state, **where)
     emit(found, as_json=as_json, text=lambda: _table(found))
 
 
@@ -198,6 +206,10 @@ def delete(session_id: str, with_pages: bool, yes: bool, as_json: bool) -> None:
             _stays(answer)
 
     emit(answer, as_json=as_json, text=text)
+
+
+def _listed(path: str, limit: int | None, page: int, **query: str | None) -> list[dict[str, Any]]:
+    return list(Server(load()).listed(path, limit=limit, page=page, **query))
 
 
 def _post(path: str, **body: Any) -> dict[str, Any]:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from client.durable.directory import identity_of
 from client.durable.routes import HttpSession
+from memory_core import limits
 from memory_core.clock import SystemClock
 from memory_core.domain.agent_message import read_message
 from memory_core.ids import IdSource, id_text
@@ -45,6 +47,25 @@ def test_durable_sessions_are_listed_and_shown(person: Prompt, session: Client):
     assert person.asks("sessions", "show", session.id)["last_sequence"] == 3
     assert "\u202e" not in person.says("sessions", "show", session.id)
     person.says("sessions", "list", "--durable", "--open", code=2)
+
+
+@pytest.mark.parametrize("durable", [["--durable"], []])
+def test_a_list_of_sessions_goes_on_where_a_page_ends(
+    person: Prompt, gate: Gate, monkeypatch: pytest.MonkeyPatch, durable: list[str]
+):
+    project = f"many-{len(durable)}"
+    place = asdict(identity_of(".", os.environ))
+    made = [Client(gate.house, directory=place, project=project).id for _ in range(5)]
+    monkeypatch.setattr(limits, "DURABLE_SESSIONS_PAGE_MAX", 2)
+    monkeypatch.setattr(limits, "LIST_MAX", 2)
+
+    def listed(*words: str) -> list[str]:
+        found = person.asks("sessions", "list", "--project", project, *durable, *words)
+        return [session["id"] for session in found]
+
+    assert listed() == made[::-1]
+    assert listed("-n", "3") == made[:1:-1]
+    assert listed("--all") == made[::-1]
 
 
 def test_a_session_gets_another_title_unless_somebody_holds_it(person: Prompt, session: Client):
