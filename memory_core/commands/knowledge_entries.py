@@ -41,7 +41,7 @@ def learn(
     """
     number = next_version(tx, entry)
     pin = pinned if pinned is not None else bool(entry and entry.pinned)
-    made = entry or _unwritten(tx.new_id(), project_id, directory, key, said)
+    made = entry or unwritten(tx.new_id(), project_id, directory, key, said)
     page_id = show(tx, made, number, said, pinned=pin)
     if entry is None:
         changes.add(
@@ -159,7 +159,8 @@ def _free_paths(entry: Entry) -> Iterator[PagePath]:
     return page_paths(entry.directory, entry.key)
 
 
-def _unwritten(entry_id: bytes, project_id: bytes, directory: DirectoryId, key: str, said: Said) -> Entry:
+def unwritten(entry_id: bytes, project_id: bytes, directory: DirectoryId, key: str, said: Said) -> Entry:
+    """An entry that is to be, with its first version; it has no page yet."""
     return Entry(
         id=entry_id,
         project_id=project_id,

@@ -39,12 +39,15 @@ _BOUNDARIES = {kind.value for kind in EventKind} - {
 }
 
 
-def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bool:
+def finalise(
+    tx: Transaction, session_id: bytes, *, is_late: bool = False, leaves_handoff: bool = True
+) -> bool:
     """Make the session's page and automatic handoff of what there is by now; whether there was something to make.
 
     A session of boundaries only leaves nothing. Without new events
     since the last time nothing happens. `is_late`: the session ended before, and events of it came
-    later: the page is made anew and the handoff too, while it is still open.
+    later: the page is made anew and the handoff too, while it is still open. What another program did long ago
+    (`leaves_handoff` false) waits for nobody.
     """
     session = sessions.one(tx, session_id)
     if session is None:
@@ -59,7 +62,8 @@ def finalise(tx: Transaction, session_id: bytes, *, is_late: bool = False) -> bo
     material = _material(tx, session)
     with tx.on_behalf(session["owner"], session["token_scope"]):
         page_id = _put_page(tx, material)
-        _leave_handoff(tx, material, is_late=is_late)
+        if leaves_handoff:
+            _leave_handoff(tx, material, is_late=is_late)
         queue_hook_journal(tx, session)
     sessions.finalised(tx, session_id, count=count, page_id=page_id)
     return True

@@ -100,3 +100,10 @@ ASSET_CHUNK_BYTES = 64 * KIB
 # --- maintenance --------------------------------------------------------------------------------
 #: Rows that one phase touches in one transaction.
 MAINTENANCE_ROWS = 200
+
+# --- imports ------------------------------------------------------------------------------------
+#: Versions and tombstones of one entry of knowledge that one command brings in, and jobs of one session.
+IMPORT_PARTS_PER_COMMAND = 32
+IMPORT_JOBS_PER_COMMAND = 16
+#: Ids of one question about what is here already.
+IMPORT_KNOWN_MAX = 500

@@ -22,6 +22,7 @@ from memory_core.store.tables_durable import (
 )
 from memory_core.store.tables_fulltext import unindexed_observations
 from memory_core.store.tables_git import git_batches, git_changes
+from memory_core.store.tables_imports import imports
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
 from memory_core.store.tables_knowledge import knowledge, knowledge_tombstones, knowledge_versions
 from memory_core.store.tables_models import (
@@ -47,6 +48,7 @@ FURTHER = (
     durable_sessions,
     git_batches,
     git_changes,
+    imports,
     job_counts,
     job_queues,
     job_turns,

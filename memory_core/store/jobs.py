@@ -124,16 +124,20 @@ def add(tx: Transaction, job: Job) -> tuple[bytes, bool]:
     known = same(tx, job)
     if known is not None:
         return known, False
-    fixed = {name: getattr(job, name) for name in _IDENTITY if name not in ("scope", "on_data_host")}
-    tx.run(
-        _ADD,
-        **fixed,
-        scope=scope_of(job.project_id),
-        on_data_host=int(job.on_data_host),
-        **_changing(job),
-    )
+    tx.run(_ADD, **columns_of(job))
     job_claims.queue_up(tx, job)
     return job.id, True
+
+
+def columns_of(job: Job) -> dict[str, Any]:
+    """Every column of a job's row."""
+    fixed = {name: getattr(job, name) for name in _IDENTITY if name not in ("scope", "on_data_host")}
+    return {
+        **fixed,
+        "scope": scope_of(job.project_id),
+        "on_data_host": int(job.on_data_host),
+        **_changing(job),
+    }
 
 
 def same(read: Reading, job: Job) -> bytes | None:

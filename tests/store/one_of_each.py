@@ -380,4 +380,13 @@ ROWS: dict[str, dict[str, Any]] = {
         "token_scope": "pool",
     },
     "knowledge_tombstones": {**_DRAWN, "id": identity(31), "candidate_index": 1},
+    "imports": {
+        "source": "emelex",
+        "kind": "session",
+        "id": SESSION,
+        "principal": "ada",
+        "through": 1,
+        "created_at": 1,
+        "finished_at": 2,
+    },
 }
