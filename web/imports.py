@@ -70,8 +70,8 @@ def blueprint(parts: Parts) -> Blueprint:
             entries = {each.id: _entry_state(parts, reading, each) for each in asked.knowledge}
         return json_answer({"sessions": sessions, "knowledge": entries})
 
-    @routes.post("/check")
-    @needs("write")
+    @routes.get("/check")
+    @needs("read")
     def _check() -> Response:
         return streamed(line({"begun": True}), lambda: _looked(parts, looking))
 

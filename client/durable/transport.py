@@ -47,6 +47,10 @@ class Transport:
         data = capped_json.encode(
             dict(body or {}), max_bytes=limits.REQUEST_BODY_MAX_BYTES, what="the request"
         )
+        return self.write_text(method, path, data, lease=lease)
+
+    def write_text(self, method: str, path: str, data: bytes, *, lease: str = "") -> Any:
+        """As `write`, of a body that is JSON already."""
         headers = {"Idempotency-Key": secrets.token_hex(16), **_leased(lease)}
         return self._insist(path, self._asking(method, path, data, headers), is_write=True)
 
