@@ -20,7 +20,13 @@ from memory_core.commands.imported_knowledge import (
     ImportKnowledge,
     ImportVersions,
 )
-from memory_core.commands.imported_sessions import SOURCE, ImportSession, ImportSnapshot, PublishImport
+from memory_core.commands.imported_sessions import (
+    SOURCE,
+    AbandonImport,
+    ImportSession,
+    ImportSnapshot,
+    PublishImport,
+)
 from memory_core.domain.directory import DirectoryId
 from memory_core.errors import Conflict, Invalid
 from memory_core.ids import id_bytes
@@ -141,6 +147,11 @@ def _session_routes(routes: Blueprint, parts: Parts) -> None:
         asked = read_as(Publish, _MAX_BYTES)
         fields = {name: getattr(asked, name) for name in asked.__struct_fields__}
         return submit(parts, PublishImport(session=id_bytes(text), **fields))
+
+    @routes.delete("/sessions/<text>")
+    @needs("write")
+    def _abandon(text: str) -> Response:
+        return submit(parts, AbandonImport(session=id_bytes(text)))
 
 
 def _knowledge_routes(routes: Blueprint, parts: Parts) -> None:

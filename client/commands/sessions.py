@@ -20,7 +20,7 @@ from client.output import confirm, emit, json_option, list_scope_options, table,
 from client.server import Server, with_marker
 from client.settings import load
 from memory_core import limits
-from memory_core.errors import CoreError
+from memory_core.errors import CoreError, UncertainCalls
 
 _STAYS = {
     "knowledge": "what was learnt from it, with where it comes from",
@@ -175,7 +175,10 @@ def export(session_id: str, output: str | None, as_json: bool) -> None:
 @json_option
 def recover(session_id: str, directory: str, accept_unknown_effects: bool, as_json: bool) -> None:
     """Close the interrupted turn of a durable session. No tool is run again."""
-    report = dict(recover_session(session_id, directory, accept_unknown_effects=accept_unknown_effects))
+    try:
+        report = dict(recover_session(session_id, directory, accept_unknown_effects=accept_unknown_effects))
+    except UncertainCalls as error:
+        raise UncertainCalls(_uncertain(session_id, error), detail=error.detail) from error
     rows = [(name, value) for name, value in flattened(report) if value is not None and value != ""]
     emit(report, as_json=as_json, text=lambda: table(("", ""), rows, empty="Recovered."))
 
@@ -206,6 +209,14 @@ def delete(session_id: str, with_pages: bool, yes: bool, as_json: bool) -> None:
             _stays(answer)
 
     emit(answer, as_json=as_json, text=text)
+
+
+def _uncertain(session_id: str, error: UncertainCalls) -> str:
+    calls = [f"{call['tool_name']} ({call['call_id']})" for call in error.detail.get("calls", ())]
+    return (
+        f"started, and nobody saw the end: {', '.join(calls)}. Look at what was done, then: memoryd sessions recover"
+        f" {session_id} --accept-unknown-effects"
+    )
 
 
 def _listed(path: str, limit: int | None, page: int, **query: str | None) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from client.emelex.survey import snapshot_of
 from client.emelex.tables import Tables
 from memory_core import limits
 from memory_core.domain import capped_json
-from memory_core.errors import Conflict, Corrupt, Invalid
+from memory_core.errors import Conflict, Corrupt, Invalid, NotFound
 
 API: Final = "/imports/emelex"
 _CHECK_MAX_BYTES: Final = 2**20
@@ -77,7 +78,7 @@ class Sender:
         with _left(self.done, session.what):
             state = self._begin(session, restart=False)
             if state["state"] == "coming":
-                self.done.counts["events"] += self._rest_of(session, state)
+                self.done.counts["events"] += self._whole(session, state)
                 self.done.counts["sessions"] += 1
             elif state["state"] == "deleted":
                 raise Conflict("it was deleted here since; --again brings it back")
@@ -98,6 +99,15 @@ class Sender:
             **self._wishes.body(),
         }
         return self._write("POST", "/sessions", body)
+
+    def _whole(self, session: SessionPlan, state: Mapping[str, Any]) -> int:
+        """As `_rest_of`; of a session that is refused nothing stays."""
+        try:
+            return self._rest_of(session, state)
+        except (Invalid, Conflict, Corrupt, OSError):
+            with suppress(Invalid, Conflict, NotFound):
+                self._write("DELETE", f"/sessions/{session.id}", {})
+            raise
 
     def _rest_of(self, session: SessionPlan, state: Mapping[str, Any]) -> int:
         """How many events were sent."""

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from memory_core import limits
 from memory_core.commands import Answer, command
+from memory_core.commands.durable_deletion import drop_slice
 from memory_core.commands.durable_lease import find, lease_end, refusing
 from memory_core.commands.scopes import ScopeRequest, ensure, resolve
 from memory_core.commands.sessions import finalise
@@ -27,7 +28,7 @@ from memory_core.domain.durable_session import (
 from memory_core.domain.json_fields import json_text
 from memory_core.errors import Conflict, Invalid, NotFound
 from memory_core.ids import id_text
-from memory_core.store import durable_sessions, imports, session_events, sessions
+from memory_core.store import durable_sessions, imports, session_events, session_jobs, sessions
 from memory_core.store.audit import record
 from memory_core.store.imports import SESSION
 from memory_core.store.transaction import Reading, Transaction
@@ -78,6 +79,13 @@ class PublishImport:
     last_event_at: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class AbandonImport:
+    """Something of it was refused: what is here of it goes, unless it was here before."""
+
+    session: bytes
+
+
 # --- the session -----------------------------------------------------------------------------------
 
 
@@ -90,10 +98,10 @@ def begin(body: ImportSession, tx: Transaction) -> Answer | Refusal:
     known = imports.one(tx, SOURCE, SESSION, body.session)
     row = imports.session(tx, body.session)
     is_here = row is not None and row["durable_id"] is not None and row["deleted_at"] is None
-    if row is not None and (known is None or row["owner"] != tx.principal):
+    if row is not None and (row["owner"] != tx.principal or (known is None and row["deleted_at"] is None)):
         raise Conflict(f"the id {id_text(body.session)} is that of another session here")
-    if known is not None and not is_here:
-        if known["finished_at"] is not None and not body.again:
+    if not is_here:
+        if known is not None and known["finished_at"] is not None and not body.again:
             return {"state": "deleted", "staged": 0, "last_event": None}
         if row is not None:
             raise Conflict(
@@ -173,6 +181,21 @@ def publish(body: PublishImport, tx: Transaction) -> Answer | Refusal:
         detail={"session": id_text(session.id), "events": before},
     )
     return {"last_sequence": before}
+
+
+@command(AbandonImport, name="abandon_import")
+@refusing
+def abandon(body: AbandonImport, tx: Transaction) -> Answer | Refusal:
+    """Answer: `{"abandoned": true, "left"}`: whether rows are left, which the next maintenance takes away."""
+    session = coming(tx, body.session)
+    if session.last_sequence:
+        imports.finish(tx, SOURCE, SESSION, session.id, session.last_sequence)
+        durable_sessions.clear_lease(tx, session.id)
+        return {"abandoned": True, "left": False}
+    durable_sessions.hide(tx, session.id)
+    session_jobs.delete_jobs(tx, session.id)
+    imports.forget(tx, SOURCE, SESSION, session.id)
+    return {"abandoned": True, "left": drop_slice(tx, session.id)}
 
 
 def lease_of(session_id: bytes) -> bytes:

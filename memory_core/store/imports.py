@@ -52,6 +52,11 @@ _FINISH = Statement(
     .where(_i.source == bindparam("of_source"), _i.kind == bindparam("of_kind"), _i.id == bindparam("of_id"))
     .values(through=bindparam("new_through"), finished_at=bindparam("now"))
 )
+_FORGET = Statement(
+    imports.delete().where(
+        _i.source == bindparam("source"), _i.kind == bindparam("kind"), _i.id == bindparam("id")
+    )
+)
 _SESSION = Statement(
     select(_s.owner, _d.last_sequence, _d.deleted_at, _d.session_id.label("durable_id"))
     .outerjoin_from(sessions, durable_sessions, _d.session_id == _s.id)
@@ -138,6 +143,11 @@ def begin(tx: Transaction, source: str, kind: str, row_id: bytes) -> None:
 def finish(tx: Transaction, source: str, kind: str, row_id: bytes, through: int) -> None:
     """All of it is here."""
     tx.run(_FINISH, of_source=source, of_kind=kind, of_id=row_id, new_through=through, now=tx.now)
+
+
+def forget(tx: Transaction, source: str, kind: str, row_id: bytes) -> None:
+    """As if it had never begun."""
+    tx.run(_FORGET, source=source, kind=kind, id=row_id)
 
 
 # --- sessions ---

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import sqlite3
 from collections.abc import Sequence
@@ -67,7 +66,7 @@ class Emelex:
     def identity(self, workspace: Path | str) -> dict[str, str]:
         """Of a directory that there is; else as the program marks one that is gone."""
         try:
-            found = os.stat(workspace)
+            found = Path(workspace).stat()
         except OSError:
             number = int.from_bytes(hashlib.sha256(str(workspace).encode()).digest()[:8], "big")
             return {"workspace_device": "0", "workspace_inode": str(number or 1)}

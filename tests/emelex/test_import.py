@@ -46,7 +46,10 @@ def replay(gate: Gate, session_id: str, directory: str = ".") -> list[dict[str, 
 def write_here(gate: Gate, session_id: str, event: tuple[str, Any]) -> None:
     """A turn that is written in memoryd, by who resumed the session."""
     transport, place = gate.transport(), asdict(identity_of(".", os.environ))
-    path, where = f"/durable-sessions/{session_id}", {name: place[name] for name in ("host", "device", "inode")}
+    path, where = (
+        f"/durable-sessions/{session_id}",
+        {name: place[name] for name in ("host", "device", "inode")},
+    )
     lease = transport.write("POST", f"{path}/claim", {"directory": place})["lease"]
     *_, end = transport.lines(f"{path}/replay", lease=lease, max_bytes=2**20, **where)
     transport.write("POST", f"{path}/replayed", {"directory": place, **end["end"]}, lease=lease)
@@ -189,7 +192,8 @@ def test_a_session_that_went_on_here_is_left_as_it_is(person: Prompt, gate: Gate
     told = run(person, emelex, code=1)
 
     (left,) = told["left"]
-    assert session_id in left["what"] and "went on here" in left["why"]
+    assert session_id in left["what"]
+    assert "went on here" in left["why"]
     assert texts(person, session_id) == ["one", "here"]
 
 
