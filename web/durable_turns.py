@@ -41,11 +41,14 @@ class Turn(Here, kw_only=True):
 class Slice(Turn, kw_only=True):
     turn_size: int
     first_index: int
+    #: As the slice at 0 was answered.
+    turn_id: str | None = None
 
 
 class Publish(Here, kw_only=True):
     expected_last_sequence: int
     turn_size: int
+    turn_id: str
 
 
 def blueprint(parts: Parts) -> Blueprint:
@@ -77,11 +80,16 @@ def blueprint(parts: Parts) -> Blueprint:
                 f"events: a slice has at most {limits.TURN_SLICE_EVENTS_MAX} events and {limits.TURN_SLICE_MAX_BYTES} bytes,"
                 " or is a single event"
             )
+        if (asked.turn_id is None) != (asked.first_index == 0):
+            raise Invalid(
+                "turn_id: the slice at 0 begins a turn and names none; every other one names it as that was answered"
+            )
         command = StageTurn(
             **_head(parts, text, asked),
             turn_size=asked.turn_size,
             first_index=asked.first_index,
             events=events,
+            turn=None if asked.turn_id is None else id_bytes(asked.turn_id),
         )
         clean = parts.gate.cleaned(command)
         answer = parts.context(current(), request.environ).submit_cleaned(command, clean)
@@ -94,7 +102,9 @@ def blueprint(parts: Parts) -> Blueprint:
     @needs("write")
     def _publish(text: str) -> Response:
         asked = small(Publish)
-        command = PublishTurn(**_head(parts, text, asked), turn_size=asked.turn_size)
+        command = PublishTurn(
+            **_head(parts, text, asked), turn_size=asked.turn_size, turn=id_bytes(asked.turn_id)
+        )
         return submitted(parts.context(current(), request.environ).submit(command))
 
     return routes
@@ -162,12 +172,14 @@ def _in_slices(
     slices: Sequence[tuple[int, int]],
 ) -> Mapping[str, Any]:
     """Stage all and publish. Each command's id follows from the caller's key, so the whole can be sent again."""
+    turn: bytes | None = None
     for start, end in slices:
-        of_slice = {**head, "turn_size": len(events), "first_index": start}
+        of_slice = {**head, "turn_size": len(events), "first_index": start, "turn": turn}
         answer = context.submit_cleaned(
             StageTurn(**of_slice, events=tuple(events[start:end])),
             StageTurn(**of_slice, events=tuple(clean[start:end])),
         )
         if answer.get("status") == "pending":
             return answer
-    return context.submit(PublishTurn(**head, turn_size=len(events)))
+        turn = id_bytes(answer["turn_id"])
+    return context.submit(PublishTurn(**head, turn_size=len(events), turn=turn))

@@ -27,17 +27,20 @@ from memory_core.domain.command import Refusal
 from memory_core.domain.durable_session import DurableSession
 from memory_core.domain.session_event import NewEvent
 from memory_core.errors import Conflict, Corrupt, Invalid
+from memory_core.ids import id_text
 from memory_core.store import durable_sessions, session_events
 from memory_core.store.transaction import Reading, Transaction
 
 
 @dataclass(frozen=True, kw_only=True)
 class StageTurn(OfTurn):
-    """A slice of a turn of `turn_size` events, from `first_index` on. The slice at 0 begins the turn anew."""
+    """A slice of a turn of `turn_size` events, from `first_index` on. The slice at 0 begins the turn anew; the others say with
+    `turn` which one they go on with, as that slice was answered: two that are staged at once must not become one."""
 
     turn_size: int
     first_index: int
     events: tuple[TurnEvent, ...]
+    turn: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,7 @@ class PublishTurn(OfTurn):
     """The staged turn is whole: from now on it is part of the session."""
 
     turn_size: int
+    turn: bytes | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,13 +66,13 @@ class Staged:
 @command(StageTurn, name="stage_durable_turn")
 @refusing
 def stage(body: StageTurn, tx: Transaction) -> Answer | Refusal:
-    """Answer: `{"staged"}`: how many events of the turn there are now."""
+    """Answer: `{"staged", "turn_id"}`: how many events of the turn there are now."""
     events = new_events(body.events)
     check_turn(events)
     if not 0 < body.turn_size <= limits.TURN_EVENTS_MAX:
         raise Invalid(f"turn_size: 1 to {limits.TURN_EVENTS_MAX} events")
     session = writable(tx, body)
-    before = so_far(tx, session) if body.first_index else None
+    before = _of_turn(tx, session, body.turn) if body.first_index else None
     if body.first_index and (
         before is None or (before.count, before.turn_size) != (body.first_index, body.turn_size)
     ):
@@ -81,7 +85,9 @@ def stage(body: StageTurn, tx: Transaction) -> Answer | Refusal:
         raise Invalid(f"the turn was said to have {body.turn_size} events, and this slice goes past that")
     check_turn_bytes((before.size if before else 0) + sum(len(e.payload_json.encode()) for e in events))
     check_assets(tx, events)
-    return {"staged": stage_events(tx, session, events, before=before, turn_size=body.turn_size)}
+    turn = before.turn_id if before else tx.new_id()
+    count = stage_events(tx, session, events, before=before, turn_size=body.turn_size, turn=turn)
+    return {"staged": count, "turn_id": id_text(turn)}
 
 
 @command(PublishTurn, name="publish_durable_turn")
@@ -89,7 +95,7 @@ def stage(body: StageTurn, tx: Transaction) -> Answer | Refusal:
 def publish(body: PublishTurn, tx: Transaction) -> Answer | Refusal:
     """Answer: as that of an appended turn."""
     session = writable(tx, body)
-    found = so_far(tx, session)
+    found = _of_turn(tx, session, body.turn)
     if found is None or (found.count, found.turn_size) != (body.turn_size, body.turn_size):
         count = found.count if found else 0
         raise Conflict(
@@ -97,6 +103,12 @@ def publish(body: PublishTurn, tx: Transaction) -> Answer | Refusal:
             detail={"staged": count},
         )
     return publish_staged(tx, session, found, substance=body.turn_size).answer()
+
+
+def _of_turn(read: Reading, session: DurableSession, turn: bytes | None) -> Staged | None:
+    """What is staged of that turn; of whichever there is for a command that was sent before turns were named."""
+    found = so_far(read, session)
+    return None if found is not None and turn not in (None, found.turn_id) else found
 
 
 # --- for commands that write turns of their own ----------------------------------------------------
@@ -127,8 +139,10 @@ def stage_events(
     *,
     before: Staged | None,
     turn_size: int,
+    turn: bytes | None = None,
 ) -> int:
-    """Stage checked events behind those of `before`; without it the turn begins anew. How many there are now. The lease lasts anew."""
+    """Stage checked events behind those of `before`; without it the turn begins anew, with the id `turn` where it is given. How many
+    there are now. The lease lasts anew."""
     if before is None:
         session_events.drop_after(tx, session.id, session.last_sequence)
     count = before.count if before else 0
@@ -137,7 +151,7 @@ def stage_events(
         events,
         Place(
             session_id=session.id,
-            turn_id=before.turn_id if before else tx.new_id(),
+            turn_id=before.turn_id if before else turn or tx.new_id(),
             turn_size=turn_size,
             index=count,
             sequence=session.last_sequence + count + 1,

@@ -243,54 +243,6 @@ def test_an_event_has_four_mib_and_not_more(house: House):
     assert client.append({"kind": "audit", "payload": [*texts, "z" * (left + 1)]}).status_code == 400
 
 
-def test_a_long_turn_is_written_in_slices_and_seen_at_once(house: House):
-    client, key = Client(house), str(uuid.uuid4())
-    client.claim()
-    events = [said(f"{number} {'x' * 5_000}") for number in range(600)]
-
-    first = client.append(*events, **{"Idempotency-Key": key}).get_json()
-    client.last_sequence = 0
-    again = client.append(*events, **{"Idempotency-Key": key}).get_json()
-
-    assert first == again
-    assert (first["first_sequence"], first["last_sequence"]) == (1, 600)
-    lines = lines_of(client.replay())
-    assert [line["event"]["sequence"] for line in lines[1:-1]] == list(range(1, 601))
-    assert {line["event"]["turn_size"] for line in lines[1:-1]} == {600}
-    assert {line["event"]["turn_id"] for line in lines[1:-1]} == {first["turn_id"]}
-
-
-def test_a_turn_that_was_never_finished_is_seen_by_nobody_and_goes_at_the_next_write(house: House):
-    client = Client(house)
-    client.claim()
-    body = {"directory": HERE, "expected_last_sequence": 0, "turn_size": 2, "first_index": 0}
-    assert client.post("turns/staged", body | {"events": [said("lost")]}).get_json()["staged"] == 1
-
-    assert house.get(f"{client.root}/events").get_json() == []
-    assert texts_of(lines_of(client.replay())) == []
-    assert client.append(said("kept")).get_json()["last_sequence"] == 1
-    assert texts_of(lines_of(client.replay())) == ["kept"]
-
-
-def test_a_turn_that_is_too_long_for_one_request_is_staged_by_its_writer(house: House):
-    client = Client(house)
-    client.claim()
-    body = {"directory": HERE, "expected_last_sequence": 0, "turn_size": 3}
-    stage = lambda index, *events: client.post(  # noqa: E731
-        "turns/staged", body | {"first_index": index, "events": list(events)}
-    )
-
-    assert stage(0, said("a"), said("b")).get_json()["staged"] == 2
-    early = client.post("turns/staged/publish", body)
-    assert (early.status_code, early.get_json()["staged"]) == (409, 2)
-    gap = stage(1, said("x"))
-    assert (gap.status_code, gap.get_json()["staged"]) == (409, 2)
-    assert stage(2, said("c"), said("d")).status_code == 400
-    assert stage(2, said("c")).get_json()["staged"] == 3
-    assert client.post("turns/staged/publish", body).get_json()["last_sequence"] == 3
-    assert texts_of(lines_of(client.replay())) == ["a", "b", "c"]
-
-
 def test_session_cursors_reach_older_rows(house: House):
     made = [Client(house, title=f"t{number}").id for number in range(5)]
     seen: list[str] = []
