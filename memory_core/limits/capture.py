@@ -15,6 +15,8 @@ REDACTION_SECONDS_PER_MIB = 0.25
 CLIENT_REDACTION_SECONDS_PER_MIB = 2.0
 #: Deepest nesting of a JSON body.
 JSON_DEPTH_MAX = 64
+#: Lists and objects of a JSON body together.
+JSON_CONTAINERS_MAX = 500_000
 #: What is redacted: a body's value lies some levels deep in its command. Deeper ones are replaced as a whole.
 REDACTED_DEPTH_MAX = JSON_DEPTH_MAX + 16
 #: Items of one `/hook/batch`.

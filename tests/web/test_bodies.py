@@ -48,6 +48,8 @@ def request_of() -> RequestFactory:
         b'{"a":' * 65 + b"1" + b"}" * 65,
         b"[" * 65 + b"]" * 65,
         b'{"a":"\xed\xa0\x80"}',
+        b"[" + b"[]," * limits.JSON_CONTAINERS_MAX + b"0]",
+        b'{"a":"' + b'\\"' * 2_000_000 + b"[" * limits.JSON_CONTAINERS_MAX + b"[",
     ],
     ids=lambda text: repr(text[:12]),
 )
@@ -71,6 +73,15 @@ def test_what_cannot_be_stored_is_invalid_and_nothing_else(text: bytes) -> None:
 )
 def test_what_agents_really_send_is_read(text: bytes, value: Any) -> None:
     assert parse_json(text) == value
+
+
+def test_brackets_in_texts_and_as_many_lists_as_there_may_be_are_read() -> None:
+    text = '\\" [' * limits.JSON_CONTAINERS_MAX
+    assert parse_json(b'{"a":"' + text.encode() + b'","b":[]}') == {"a": text.replace("\\", ""), "b": []}
+    assert (
+        len(parse_json(b"[" + b"[]," * (limits.JSON_CONTAINERS_MAX - 1) + b"0]"))
+        == limits.JSON_CONTAINERS_MAX
+    )
 
 
 def test_the_deepest_allowed_nesting_is_read() -> None:
