@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -40,6 +41,8 @@ from web.submitting import submit
 LEASE_HEADER = "Memoryd-Lease"
 #: A body's own levels around the values that a caller's JSON may nest in.
 DEPTH_MAX = limits.DURABLE_JSON_DEPTH_MAX + 8
+#: Of a list: `updated_at` and id of its last session.
+_CURSOR = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})")
 _SMALL_BODY_MAX_BYTES = limits.POOL_BODY_MAX_BYTES
 
 
@@ -356,8 +359,7 @@ def _cursor() -> tuple[int, bytes] | None:
     text = lists.given("cursor")
     if text is None:
         return None
-    at, _, last = text.partition(".")
-    try:
-        return int(at), bytes.fromhex(last)
-    except ValueError:
-        raise Invalid("cursor: as the Link header of the list gave it") from None
+    found = _CURSOR.fullmatch(text)
+    if found is None:
+        raise Invalid("cursor: as the Link header of the list gave it")
+    return int(found[1]), bytes.fromhex(found[2])

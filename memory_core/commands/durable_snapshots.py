@@ -19,6 +19,8 @@ from memory_core.store.transaction import Transaction
 
 #: Of the authority: the path of the directory, which may change while device and inode stay.
 PATH_FIELD: Final = "workspace_root"
+#: What the database holds.
+_SCHEMA_VERSION_MAX: Final = 2**63 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +38,8 @@ class PutSnapshot:
 def put(body: PutSnapshot, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"revision", "changed"}`. The same one again changes nothing; another one is `SnapshotMismatch`."""
     config, authority = _text("config", body.config), _text("authority", body.authority)
-    if body.schema_version < 1:
-        raise Invalid("schema_version: a whole number from 1")
+    if not 1 <= body.schema_version <= _SCHEMA_VERSION_MAX:
+        raise Invalid(f"schema_version: a whole number from 1 to {_SCHEMA_VERSION_MAX}")
     session = held(tx, body.session, body.lease_hash, body.directory)
     stored = durable_sessions.snapshot(tx, session.id)
     if stored is None:

@@ -41,7 +41,9 @@ _READER = ("PRAGMA query_only=ON", "PRAGMA busy_timeout=1000", "PRAGMA cache_siz
 
 
 def translated(error: Exception) -> CoreError:
-    """The driver's error in our words: what stops the storage, and what was refused."""
+    """The driver's error in our words: what stops the storage, what was refused, and what nobody can have asked for in earnest."""
+    if isinstance(error, OverflowError):
+        return Invalid("a number in the request is larger than 64 bits hold")
     code = getattr(error, "sqlite_errorcode", 0) or 0
     primary = code & 0xFF
     name = getattr(error, "sqlite_errorname", type(error).__name__)
@@ -163,5 +165,5 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def _run(connection: Any, statement: Statement, parameters: dict[str, Any]) -> Any:
     try:
         return connection.execute(statement.sql, statement.parameters(parameters))
-    except driver.Error as error:
+    except (driver.Error, OverflowError) as error:
         raise translated(error) from error

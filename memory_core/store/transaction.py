@@ -87,7 +87,7 @@ class Transaction:
         self.wrote = True
         try:
             self._connection.executemany(statement.sql, [statement.parameters(p) for p in parameters])
-        except driver.Error as error:
+        except (driver.Error, OverflowError) as error:
             raise translated(error) from error
 
     def _execute(self, statement: Statement, parameters: dict[str, Any]) -> Any:
@@ -95,5 +95,5 @@ class Transaction:
             self.wrote = True
         try:
             return self._connection.execute(statement.sql, statement.parameters(parameters))
-        except driver.Error as error:
+        except (driver.Error, OverflowError) as error:
             raise translated(error) from error

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.durable.working import HERE, Client, lines_of, nested, said
 from tests.web.house import House
 
@@ -67,3 +69,16 @@ def test_authority_snapshot_rejects_deep_tool_schema_before_serialization(house:
 
     assert (answer.status_code, answer.get_json()["code"]) == (400, "invalid")
     assert "authority nests deeper" in answer.get_json()["error"]
+
+
+@pytest.mark.parametrize("version", [-1, 0, 2**63, 2**64, 2**70])
+def test_a_version_that_the_database_cannot_hold_is_refused_before_it_is_written(house: House, version: int):
+    client = Client(house)
+    client.claim()
+
+    answer = put(client, snapshot() | {"schema_version": version})
+
+    assert (answer.status_code, answer.get_json()["code"]) == (400, "invalid")
+    assert "schema_version" in answer.get_json()["error"]
+    assert house.rows("SELECT * FROM dead_letters") == []
+    assert put(client, snapshot()).get_json()["changed"] is True
