@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.web.house import House
@@ -98,6 +101,18 @@ class Client:
 
     def title(self, text: str) -> Any:
         return self.post("title", {"title": text, "directory": self.directory})
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """What each answers, all begun in the same moment by threads of their own."""
+    start = threading.Barrier(len(acts))
+
+    def act(do: Callable[[], Any]) -> Any:
+        start.wait(20)
+        return do()
+
+    with ThreadPoolExecutor(len(acts)) as pool:
+        return list(pool.map(act, acts))
 
 
 def lines_of(answer: Any) -> list[dict[str, Any]]:
