@@ -1,8 +1,72 @@
-"""For every test: no embedder unless it asks for one. The local one is installed here, and is on by default where it is."""
+"""For every test: no embedder unless it asks for one; and how tests are spread over several processes: the long files first, so that
+none of them is left alone with one at the end."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
-# Also for the processes that tests start, most of which inherit this environment.
+import pytest
+
+# The local one is installed here, and is on by default where it is. Also for the processes that tests start, most of which inherit
+# this environment.
 os.environ.setdefault("MEMORYD_MODELS__EMBED_PROVIDER", "none")
+
+#: The longest, in the order of their times on two cores. Where one is missing the run takes longer, and nothing else happens.
+LONG = (
+    "tests/writer/test_history_kills.py",
+    "tests/e2e/test_mutants.py",
+    "tests/bench/test_parts.py",
+    "tests/stack/test_real_tree.py",
+    "tests/writer/test_history.py",
+    "tests/stack/test_compose_running.py",
+    "tests/writer/test_storm.py",
+    "tests/e2e/test_two_writers.py",
+    "tests/writer/test_outside.py",
+    "tests/stack/test_nothing_leaves.py",
+    "tests/stack/test_flower.py",
+    "tests/pool/test_deaf_consumers.py",
+    "tests/e2e/test_backlog.py",
+    "tests/e2e/test_wiki_commands.py",
+    "tests/pool/test_session_jobs.py",
+    "tests/e2e/test_memory.py",
+    "tests/e2e/test_full_disk.py",
+    "tests/e2e/test_kills.py",
+    "tests/pool/test_clock_step.py",
+    "tests/e2e/test_power_cut.py",
+    "tests/web/test_served.py",
+    "tests/conformance/test_conformance.py",
+)
+#: Files whose tests share nothing, and are long enough to be spread one by one.
+APART = ("tests/e2e/test_mutants.py", "tests/stack/test_real_tree.py", "tests/writer/test_storm.py")
+
+_WAITING = ("stack", "kills")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if not hasattr(config, "workerinput"):
+        return
+    waiting = {
+        item.path for item in items if any(item.get_closest_marker(name) is not None for name in _WAITING)
+    }
+    ranks = {name: number for number, name in enumerate(LONG)}
+
+    def rank(item: pytest.Item) -> tuple[int, bool]:
+        return ranks.get(_file(item.nodeid), len(LONG)), item.path not in waiting
+
+    items.sort(key=rank)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFile(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = _file(nodeid)
+            return nodeid if file in APART else file
+
+    return ByFile(config, log) if config.option.dist == "loadfile" else None
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.split("::", 1)[0]

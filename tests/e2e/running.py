@@ -20,6 +20,7 @@ from redis import Redis
 
 from memory_core import config
 from memory_core.config import Settings
+from tests.store.databases import ready as make_ready
 from workers.broker import broker_url
 from workers.queue.keys import Keys
 
@@ -95,7 +96,8 @@ def is_alive(pid: int) -> bool:
 class Running:
     """One stack. `with Running(tmp_path) as memoryd: memoryd.hook(...)`.
 
-    `conditions` are patches of `tests/mutants` that make the world harder, not the product wrong.
+    `conditions` are patches of `tests/mutants` that make the world harder, not the product wrong. A `data_dir` of the test's own
+    is made by the first start, and by nothing else.
     """
 
     def __init__(
@@ -112,6 +114,7 @@ class Running:
         #: Of the processes of the tree, those that are run.
         self.only = tuple(only)
         self.data_dir = data_dir or home / "data"
+        self._is_ours = data_dir is None
         self.port = port or free_port()
         self.environ = {
             "PATH": os.environ["PATH"],
@@ -138,6 +141,8 @@ class Running:
 
     def start(self, *, ready: bool = True) -> Running:
         self.home.mkdir(parents=True, exist_ok=True)
+        if self._is_ours:
+            make_ready(Settings(data_dir=self.data_dir))
         log = (self.home / "terminal.log").open("ab")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "workers.supervisor", *(f"--only={name}" for name in self.only)],

@@ -17,7 +17,8 @@ CWD = "/srv/tidal-ledger"
 
 @pytest.fixture(scope="module")
 def memoryd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running(tmp_path_factory.mktemp("first light")) as running:
+    home = tmp_path_factory.mktemp("first light")
+    with Running(home, data_dir=home / "data") as running:
         yield running
 
 

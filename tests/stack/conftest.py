@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from memory_core.config import Settings
+from tests.store.databases import ready
 from workers import broker, data_dir
 
 ROOT = Path(__file__).parents[2]
@@ -203,6 +204,9 @@ def free_ports(count: int) -> list[int]:
 
 TreeStart = Callable[..., RunningTree]
 
+#: What starts the real tree.
+_REAL = ("workers.supervisor", "client")
+
 
 @pytest.fixture
 def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
@@ -212,7 +216,8 @@ def start_tree(tmp_path: Path) -> Iterator[TreeStart]:
 
 @contextmanager
 def make_tree(home: Path) -> Iterator[TreeStart]:
-    """Starts a supervisor: `module` is the tiny tree's, the real one, or the client's (with its arguments)."""
+    """Starts a supervisor: `module` is the tiny tree's, the real one, or the client's (with its arguments). `first` makes the data
+    directory by that start and by nothing else."""
     started: list[RunningTree] = []
 
     def start(
@@ -221,10 +226,13 @@ def make_tree(home: Path) -> Iterator[TreeStart]:
         data: Path | None = None,
         prefix: Sequence[str] = (),
         environ: dict[str, str] | None = None,
+        first: bool = False,
         **options: object,
     ) -> RunningTree:
         port, probe_port = free_ports(2)
         settings = Settings(data_dir=data or home / "data", port=port, probe_port=probe_port, **options)
+        if module in _REAL and data is None and not first:
+            ready(settings)
         process = subprocess.Popen(
             [*prefix, sys.executable, "-m", module, *arguments, "--json"],
             env={

@@ -35,7 +35,7 @@ def _up(tree: RunningTree, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_one_command_starts_everything_and_a_stop_leaves_nothing(start_tree: TreeStart) -> None:
-    tree = start_tree("client", "up")
+    tree = start_tree("client", "up", first=True)
     said = tree.wait_ready(60)
 
     assert said["pid"] == tree.process.pid

@@ -8,12 +8,14 @@ from functools import cache
 from pathlib import Path
 
 from memory_core.clock import Clock, FakeClock
+from memory_core.config import Settings
 from memory_core.ids import IdSource
 from memory_core.store.database import create_database
-from memory_core.store.install import Permission, establish
+from memory_core.store.install import Permission, establish, marked_install
 from memory_core.store.migrate import migrate
 from memory_core.store.transaction import Transaction
 from memory_core.store.writing import WriterConnection
+from workers.data_dir import prepare
 
 
 def new_database(directory: Path) -> Path:
@@ -22,6 +24,17 @@ def new_database(directory: Path) -> Path:
     shutil.copy(_template(), path)
     path.chmod(0o600)
     return path
+
+
+def ready(settings: Settings) -> None:
+    """Make a new data directory as a first start leaves it that ended right after the database got its tables.
+
+    The child that migrates costs as much as another process of the server. One that was used before is left alone.
+    """
+    if not settings.data_dir.exists():
+        prepare(settings)
+    if not settings.database.exists() and marked_install(settings.marker_file) is None:
+        new_database(settings.database.parent)
 
 
 def new_writer(directory: Path, clock: Clock | None = None) -> WriterConnection:

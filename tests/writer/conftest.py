@@ -20,6 +20,7 @@ from memory_core.domain.command import Envelope
 from memory_core.store.database import Database
 from memory_core.store.statement import text_statement
 from tests.stack.conftest import settings, start_broker, wait_until  # noqa: F401 - fixtures
+from tests.store.databases import ready
 from workers import heartbeat
 from workers.broker import broker_url
 from workers.queue.keys import Keys
@@ -111,6 +112,8 @@ def start_writer(settings: Settings) -> Iterator[WriterStart]:  # noqa: F811 - a
     started: list[RunningWriter] = []
 
     def start(of: Settings = settings, *, lives: bool = True, **environ: str) -> RunningWriter:
+        if of is settings:
+            ready(of)
         started.append(RunningWriter(of, environ, lives=lives))
         return started[-1]
 
