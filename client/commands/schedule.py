@@ -50,7 +50,8 @@ def list_schedules(as_json: bool) -> None:
 )
 @json_option
 def run(kind: str, workspace: str | None, project: str | None, seconds: int | None, as_json: bool) -> None:
-    """Make a job of KIND now, whatever the time: idle_sessions, integrity_audit, maintenance or model_check.
+    """Make a job of KIND now, whatever the time: idle_sessions, integrity_audit, maintenance, model_check
+    or unwritten_sessions.
 
     What works on one session is asked for with memoryd sessions.
     """

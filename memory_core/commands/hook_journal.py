@@ -1,11 +1,11 @@
-"""What hooks told of a session, written as its transcript: turn by turn, in slices, after the session has ended."""
+"""What hooks told of a session, written as its transcript: turn by turn, in slices, at its end and now and then before."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
@@ -20,10 +20,9 @@ from memory_core.domain.hook_journal import Observed
 from memory_core.domain.session_event import NewEvent, TranscriptKind
 from memory_core.ids import id_text
 from memory_core.store import compactions, durable_sessions, observations, session_events, session_jobs
+from memory_core.store.hook_journals import KIND
 from memory_core.store.statement import Row
 from memory_core.store.transaction import Transaction
-
-KIND: Final = "hook_journal"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,22 +36,23 @@ class Written:
     has_more: bool
 
 
-def queue_hook_journal(tx: Transaction, session: Row) -> bytes | None:
-    """The job that writes what hooks told of an ended session; None where there is nothing to write. One for each number of
-    observations."""
+def queue_hook_journal(tx: Transaction, session: Row) -> bool:
+    """Have what hooks told of a session written; whether a job was made for that now. One for each number of observations, and one
+    more at the session's end, which may come without another observation."""
     if not session["observation_count"] or KIND not in job_kind.kinds:
-        return None
+        return False
     durable = durable_sessions.one(tx, session["id"])
     if durable is not None and durable.origin is not Origin.HOOKS:
-        return None
-    job_id, _ = job_kind.enqueue(
+        return False
+    parts = [id_text(session["id"]), str(session["observation_count"])]
+    _, is_new = job_kind.enqueue(
         tx,
         KIND,
-        source_digest=job_kind.digest_of(id_text(session["id"]), str(session["observation_count"])),
+        source_digest=job_kind.digest_of(*parts, *([] if session["ended_at"] is not None else ["open"])),
         project_id=session["project_id"],
         subject=session_jobs.subject_of(session["id"]),
     )
-    return job_id
+    return is_new
 
 
 def write_slice(tx: Transaction, session: Row, *, after: int) -> Written | None:
@@ -84,13 +84,14 @@ def write_slice(tx: Transaction, session: Row, *, after: int) -> Written | None:
 
 def follow_up(tx: Transaction, session: Row, *, compact_through: int | None) -> dict[str, str | None]:
     """Queue what is made of a session that was written: knowledge, where it has ended, and a summary of its beginning up to
-    `compact_through`. The ids of the jobs."""
+    `compact_through`, also while it goes on. The ids of the jobs."""
     durable = durable_sessions.one(tx, session["id"])
     made: dict[str, str | None] = {"distillation": None, "compaction": None}
-    if durable is None or session["ended_at"] is None:
+    if durable is None:
         return made
-    distillation = queue_distillation(tx, durable)
-    made["distillation"] = None if distillation is None else id_text(distillation)
+    if session["ended_at"] is not None:
+        distillation = queue_distillation(tx, durable)
+        made["distillation"] = None if distillation is None else id_text(distillation)
     if compact_through is not None and compactions.unfinished(tx, durable.id) is None:
         made["compaction"] = id_text(queue_compaction(tx, durable, compact_through)[0])
     return made

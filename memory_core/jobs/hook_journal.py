@@ -1,4 +1,4 @@
-"""Writes what hooks told of an ended session as its transcript, which then is compacted and distilled as any other."""
+"""Writes what hooks told of a session as its transcript, which is compacted, and distilled at its end, as any other."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from typing import Any
 
 from memory_core import limits
 from memory_core.commands.compaction import planned
-from memory_core.commands.hook_journal import KIND, follow_up, write_slice
+from memory_core.commands.hook_journal import follow_up, write_slice
 from memory_core.domain.compaction import Policy
 from memory_core.domain.job import Again, Done, Job
 from memory_core.job_kind import Applied, JobKind, Tools, register
 from memory_core.store import durable_sessions, sessions
+from memory_core.store.hook_journals import KIND
 from memory_core.store.transaction import Reading, Transaction
 
 

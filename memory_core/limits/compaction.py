@@ -33,6 +33,8 @@ SOURCE_OUTPUT_MAX_TOKENS = 1_024
 SOURCE_PROMPT_RESERVE_BYTES = 1_024
 SOURCE_MAX_BYTES = 16 * MIB
 
+#: Sessions that one slice of the sweep has written.
+UNWRITTEN_SESSIONS_PER_SLICE = 100
 #: Of a session that hooks tell of, the observations that are made turns at a time; a longer turn is cut.
 HOOK_JOURNAL_OBSERVATIONS = 100
 

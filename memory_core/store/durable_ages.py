@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from sqlalchemy import bindparam, exists, func, or_, select
 
+from memory_core.store.hook_journals import JOURNAL_OF_SESSION
 from memory_core.store.statement import Statement, text_statement
+from memory_core.store.tables import sessions
 from memory_core.store.tables_durable import (
     active_turns,
     distillations,
@@ -41,10 +43,23 @@ _IS_DISTILLED = ~(
     .where(session_events.c.kind != "summary")
     .correlate(durable_sessions)
 )
+#: Of a session that hooks tell of: it has ended, nothing came after what its end was made of, and every job that was to write it
+#: did so.
+_IS_WRITTEN = (
+    exists()
+    .where(
+        sessions.c.id == _d.session_id,
+        sessions.c.ended_at.is_not(None),
+        sessions.c.finalised_count == sessions.c.observation_count,
+    )
+    .where(exists().where(JOURNAL_OF_SESSION).correlate(sessions))
+    .where(~exists().where(JOURNAL_OF_SESSION, jobs.c.state != "completed").correlate(sessions))
+    .correlate(durable_sessions)
+)
 _PAST_AGE = Statement(
     select(_d.session_id)
     .where(
-        _d.origin == "client",
+        or_(_d.origin == "client", _IS_WRITTEN),
         _d.deleted_at.is_(None),
         _d.updated_at <= bindparam("before"),
         or_(_d.lease_until.is_(None), _d.lease_until <= bindparam("now")),
@@ -65,7 +80,7 @@ def clear_expired_leases(tx: Transaction, limit: int) -> int:
 
 def past_age(read: Reading, *, before: int, now: int, limit: int) -> list[bytes]:
     """Sessions that nobody wrote since `before` (UTC microseconds), the oldest first. None with a live lease, an unfinished turn, or
-    an end that was never distilled: it would be lost."""
+    an end that was never distilled: it would be lost. Of those that hooks tell of none that is open or not wholly written."""
     return [row["session_id"] for row in read.rows(_PAST_AGE, before=before, now=now, limit=limit)]
 
 

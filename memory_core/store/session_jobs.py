@@ -7,7 +7,9 @@ from typing import Any
 from sqlalchemy import bindparam, func, select
 from sqlalchemy.dialects.sqlite import insert
 
+from memory_core.store.hook_journals import JOURNAL_OF_SESSION
 from memory_core.store.statement import Row, Statement
+from memory_core.store.tables import sessions
 from memory_core.store.tables_durable import compactions, distillations, durable_sessions, session_events
 from memory_core.store.tables_jobs import jobs
 from memory_core.store.transaction import Reading, Transaction
@@ -39,7 +41,12 @@ _RUNNING = Statement(
 _OF_SESSION = Statement(
     select(_c.job_id)
     .where(_c.session_id == bindparam("session_id"))
-    .union(select(_d.job_id).where(_d.session_id == bindparam("session_id")))
+    .union(
+        select(_d.job_id).where(_d.session_id == bindparam("session_id")),
+        select(_j.id.label("job_id"))
+        .join_from(sessions, jobs, JOURNAL_OF_SESSION)
+        .where(sessions.c.id == bindparam("session_id")),
+    )
 )
 _HELD = Statement(
     select(durable_sessions.c.lease_until).where(durable_sessions.c.session_id == bindparam("session_id"))
@@ -93,7 +100,8 @@ def worker_lease(read: Reading, session_id: bytes, now: int) -> int | None:
 
 
 def delete_jobs(tx: Transaction, session_id: bytes) -> int:
-    """Delete the session's compactions and distillations with their jobs; how many."""
+    """Delete the session's compactions and distillations with their jobs, and those that wrote its transcript: a session that comes
+    back under the same id is another one; how many."""
     found = tx.rows(_OF_SESSION, session_id=session_id)
     for row in found:
         tx.run(_DELETE_JOB, job_id=row["job_id"])
