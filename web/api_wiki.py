@@ -14,19 +14,19 @@ from memory_core import limits
 from memory_core.clock import MICROSECONDS, rfc3339
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
-from memory_core.errors import NotFound
 from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
 from memory_core.store import contents, handoffs, health, links
 from memory_core.store.database import Snapshot
 from memory_core.store.links import LinkedPage
-from memory_core.store.pages import StoredPage, page_at, version_row
+from memory_core.store.pages import StoredPage, version_row
 from memory_core.store.searching import recent_pages
 from memory_core.tools._pages import shown_front_matter
 from web import lists
 from web.answers import json_answer
 from web.auth import current, needs
 from web.calls import CALLER
+from web.pages import page_asked
 from web.parts import Parts
 from web.query import takes
 from web.shapes import HANDOFF_STATES, handoff_shape, time_text
@@ -116,13 +116,12 @@ def _pages(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get(f"{_PROJECT}/pages/<path:path>")
     @needs("read")
+    @takes("include_expired")
     def _page(workspace: str, project: str, path: str) -> Response:
+        now = parts.clock.now_us()
         with parts.database.snapshot() as reading:
             found = _named(reading, workspace, project)
-            page = page_at(reading, found.id, page_path(path).key)
-            if page is None:
-                raise NotFound(f"there is no page {path[:200]!r} in {found.workspace}/{found.name}")
-            told = _told(reading, found, page)
+            told = _told(reading, found, page_asked(reading, found, path, now=now), now)
         return tagged(told, kept(limits.PAGE_CACHE_SECONDS))
 
     @routes.get(f"{_PROJECT}/recent")
@@ -201,7 +200,7 @@ def _brief(parts: Parts, workspace: str, project: str) -> Mapping[str, Any]:
     return parts.call("memory_briefing", arguments, {**request.environ, CALLER: current()})
 
 
-def _told(reading: Snapshot, project: Project, page: StoredPage) -> dict[str, Any]:
+def _told(reading: Snapshot, project: Project, page: StoredPage, now: int) -> dict[str, Any]:
     version = version_row(reading, page.version_id)
     shown, left_out = shown_front_matter(page)
     return {
@@ -223,9 +222,9 @@ def _told(reading: Snapshot, project: Project, page: StoredPage) -> dict[str, An
         "frontmatter_left_out": left_out,
         # As stored, not as on disk: what a person wrote into the file is redacted here.
         "body_markdown": page.body,
-        "links": _linked(links.outgoing(reading, page.id, limit=limits.LINKS_SHOWN_MAX)),
+        "links": _linked(links.outgoing(reading, page.id, now=now, limit=limits.LINKS_SHOWN_MAX)),
         "backlinks": _linked(
-            links.incoming(reading, project, page_path(page.path).key, limit=limits.LINKS_SHOWN_MAX)
+            links.incoming(reading, project, page_path(page.path).key, now=now, limit=limits.LINKS_SHOWN_MAX)
         ),
     }
 

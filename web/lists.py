@@ -43,6 +43,14 @@ def number(name: str) -> int | None:
     return int(text)
 
 
+def flag(name: str) -> bool:
+    """Whether the query says `true` of it; not said is false."""
+    text = given(name)
+    if text not in (None, "true", "false"):
+        raise Invalid(f"{name} is true or false, not {text[:40]!r}")
+    return text == "true"
+
+
 def pair(name: str) -> tuple[str, str]:
     """A cursor `workspace/project`; empty texts where none is given."""
     text = given(name)

@@ -13,18 +13,18 @@ from memory_core.domain import recalled
 from memory_core.domain.links import PageLink
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
-from memory_core.errors import NotFound
 from memory_core.ids import id_text
 from memory_core.recall.scope import Asker, project_for
 from memory_core.store import briefing, contents, handoffs, health, knowledge, links, searching, version_lists
 from memory_core.store.database import Snapshot
 from memory_core.store.links import LinkedPage
-from memory_core.store.pages import StoredPage, page_at, version_row
+from memory_core.store.pages import StoredPage, version_row
 from web import lists
 from web.api_search import found_pages
 from web.api_versions import one_version, versions_of
 from web.auth import current, needs
 from web.markdown import Markdown
+from web.pages import page_asked
 from web.parts import Parts
 from web.shapes import handoff_shape
 from web.snippets import marked
@@ -63,11 +63,8 @@ def add(routes: Blueprint, parts: Parts) -> None:
     @needs("read")
     def page(workspace: str, project: str, path: str) -> str:
         with parts.database.snapshot() as reading:
-            found = named(reading, workspace, project)
-            stored = page_at(reading, found.id, page_path(path).key)
-            if stored is None:
-                raise NotFound(f"There is no page {path[:200]} in {found.workspace}/{found.name} (yet).")
-            return _page(reading, markdown, found, stored, parts.clock.now_us())
+            found, now = named(reading, workspace, project), parts.clock.now_us()
+            return _page(reading, markdown, found, page_asked(reading, found, path, now=now), now)
 
     @routes.get("/projects/<workspace>/<project>/versions/<path:path>")
     @needs("read")
@@ -156,7 +153,7 @@ def _project(reading: Snapshot, found: Project, now: int) -> str:
 
 def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredPage, now: int) -> str:
     place = page_path(stored.path)
-    outgoing = links.outgoing(reading, stored.id, limit=limits.LINKS_SHOWN_MAX)
+    outgoing = links.outgoing(reading, stored.id, now=now, limit=limits.LINKS_SHOWN_MAX)
     return render_template(
         "page.html",
         project=found,
@@ -168,7 +165,7 @@ def _page(reading: Snapshot, markdown: Markdown, found: Project, stored: StoredP
         head=stored.content[: stored.body_start].strip().strip("-").strip(),
         outgoing=links.each_once(outgoing),
         entry=knowledge.by_page(reading, stored.id),
-        incoming=links.incoming(reading, found, place.key, limit=limits.LINKS_SHOWN_MAX),
+        incoming=links.incoming(reading, found, place.key, now=now, limit=limits.LINKS_SHOWN_MAX),
         now=now,
     )
 

@@ -17,6 +17,7 @@ from sqlalchemy import and_, bindparam, delete, func, insert, or_, select
 from memory_core.domain.links import nearest
 from memory_core.domain.page import PagePath
 from memory_core.domain.project import Project
+from memory_core.store.shown import is_shown
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import links, page_versions, pages, projects, workspaces
 from memory_core.store.transaction import Reading, Transaction
@@ -83,7 +84,7 @@ _OUTGOING = Statement(
         and_(
             pages.c.project_id == _target_project,
             pages.c.path_key == links.c.to_path_key,
-            pages.c.tombstoned_at.is_(None),
+            is_shown(),
         ),
     )
     .outerjoin(page_versions, page_versions.c.id == pages.c.version_id)
@@ -114,7 +115,7 @@ _INCOMING = Statement(
                 links.c.to_workspace == bindparam("workspace"),
             ),
         ),
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
     )
     .order_by(pages.c.updated_at.desc(), pages.c.number)
     .limit(bindparam("limit"))
@@ -140,7 +141,7 @@ _CALLED = Statement(
     .join(workspaces, workspaces.c.id == projects.c.workspace_id)
     .where(
         pages.c.project_id == bindparam("project_id"),
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
         last_part.in_(select(func.json_each(bindparam("names")).table_valued("value").c.value)),
     )
 )
@@ -168,14 +169,14 @@ _SHORTENED = Statement(
         and_(
             _there.c.project_id == links.c.project_id,
             _there.c.path_key == links.c.to_path_key,
-            _there.c.tombstoned_at.is_(None),
+            is_shown(_there),
         ),
     )
     .where(
         links.c.to_path_key.in_(select(func.json_each(bindparam("ends")).table_valued("value").c.value)),
         links.c.project_id == bindparam("project_id"),
         links.c.to_project == "",
-        pages.c.tombstoned_at.is_(None),
+        is_shown(),
         _there.c.id.is_(None),
     )
     .order_by(pages.c.updated_at.desc(), pages.c.number)
@@ -206,14 +207,14 @@ def drop(tx: Transaction, page_id: bytes) -> None:
     tx.run(_DROP, page_id=page_id)
 
 
-def outgoing(reading: Reading, page_id: bytes, *, limit: int) -> list[LinkedPage]:
-    """The pages that a page points to, also those that are not there, in the order of the paths that its text says."""
-    rows = list(reading.rows(_OUTGOING, page_id=page_id, limit=limit))
+def outgoing(reading: Reading, page_id: bytes, *, now: int, limit: int) -> list[LinkedPage]:
+    """The pages that a page points to, also those that are not there (or expired), in the order of the paths that its text says."""
+    rows = list(reading.rows(_OUTGOING, page_id=page_id, now=now, limit=limit))
     open_keys = {row["said"] for row in rows if row["page_id"] is None and row["is_own"]}
     if not open_keys:
         return [_linked(row) for row in rows]
     source: Any = reading.row(_SOURCE, page_id=page_id)
-    called = _called(reading, source["project_id"], open_keys)
+    called = _called(reading, source["project_id"], open_keys, now)
     found: list[LinkedPage] = []
     for row in rows:
         is_open = row["page_id"] is None and row["is_own"]
@@ -222,7 +223,7 @@ def outgoing(reading: Reading, page_id: bytes, *, limit: int) -> list[LinkedPage
     return found
 
 
-def incoming(reading: Reading, project: Project, path_key: str, *, limit: int) -> list[LinkedPage]:
+def incoming(reading: Reading, project: Project, path_key: str, *, now: int, limit: int) -> list[LinkedPage]:
     """The pages of any project that point to a path of `project`, the newest first, then those whose text shortens the
     path; a page need not be there."""
     rows = reading.rows(
@@ -231,6 +232,7 @@ def incoming(reading: Reading, project: Project, path_key: str, *, limit: int) -
         project_id=project.id,
         project=project.name,
         workspace=project.workspace,
+        now=now,
         limit=limit,
     )
     found = [_linked(row) for row in rows]
@@ -238,18 +240,18 @@ def incoming(reading: Reading, project: Project, path_key: str, *, limit: int) -
     ends = ["/".join(parts[at:]) for at in range(1, len(parts))]
     if not ends or len(found) >= limit:
         return found
-    called = _called(reading, project.id, {path_key})
+    called = _called(reading, project.id, {path_key}, now)
     known = {one.page_id for one in found}
-    for row in reading.rows(_SHORTENED, project_id=project.id, ends=json.dumps(ends), limit=limit):
+    for row in reading.rows(_SHORTENED, project_id=project.id, ends=json.dumps(ends), now=now, limit=limit):
         if row["page_id"] not in known and nearest(row["said"], row["path_key"], called) == path_key:
             found.append(_linked(row))
     return found[:limit]
 
 
-def _called(reading: Reading, project_id: bytes, keys: Iterable[str]) -> dict[str, LinkedPage]:
+def _called(reading: Reading, project_id: bytes, keys: Iterable[str], now: int) -> dict[str, LinkedPage]:
     """Path key → page of those that have the last part of one of `keys`."""
     names = sorted({key.rpartition("/")[2] for key in keys})
-    rows = reading.rows(_CALLED, project_id=project_id, names=json.dumps(names))
+    rows = reading.rows(_CALLED, project_id=project_id, names=json.dumps(names), now=now)
     return {row["path_key"]: _linked(row) for row in rows}
 
 

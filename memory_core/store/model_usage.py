@@ -54,7 +54,7 @@ _FOLD = text_statement(
 SELECT '', scope, kind, provider, model, {", ".join(f"sum({name})" for name in _SUMS)} FROM model_usage
 WHERE day < :before AND day <> '' GROUP BY scope, kind, provider, model
 ON CONFLICT (day, scope, kind, provider, model) DO UPDATE SET
-    {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}"""  # noqa: S608 — names of columns
+    {", ".join(f"{name} = {name} + excluded.{name}" for name in _SUMS)}"""
 )
 _DROP = Statement(delete(model_usage).where(_u.day < bindparam("before"), _u.day != _FOLDED))
 _HAS_OLD = Statement(select(_u.day).where(_u.day < bindparam("before"), _u.day > _FOLDED).limit(1))

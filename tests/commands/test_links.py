@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,8 +24,8 @@ def books(tmp_path: Path) -> Generator[Books]:
     made.close()
 
 
-def write(books: Books, path: str, body: str, project: str = "alpha") -> None:
-    books.apply(WritePage(workspace="default", project=project, path=path, body=body))
+def write(books: Books, path: str, body: str, project: str = "alpha", **more: Any) -> None:
+    books.apply(WritePage(workspace="default", project=project, path=path, body=body, **more))
 
 
 def project(books: Books, name: str = "alpha") -> Project:
@@ -34,7 +35,7 @@ def project(books: Books, name: str = "alpha") -> Project:
 def outgoing(books: Books, path: str, name: str = "alpha") -> list[LinkedPage]:
     def ask(tx):  # type: ignore[no-untyped-def]
         page = pages.page_at(tx, project_.id, name_key(page_path(path).path))
-        return links.outgoing(tx, page.id, limit=100) if page else []
+        return links.outgoing(tx, page.id, now=tx.now, limit=100) if page else []
 
     project_ = project(books, name)
     return books.transact(ask)
@@ -42,7 +43,7 @@ def outgoing(books: Books, path: str, name: str = "alpha") -> list[LinkedPage]:
 
 def incoming(books: Books, path: str, name: str = "alpha") -> list[tuple[str, str]]:
     asked = project(books, name)
-    found = books.transact(lambda tx: links.incoming(tx, asked, page_path(path).key, limit=100))
+    found = books.transact(lambda tx: links.incoming(tx, asked, page_path(path).key, now=tx.now, limit=100))
     return [(one.project, one.path) for one in found]
 
 
@@ -185,3 +186,12 @@ def test_a_name_means_no_page_of_another_project(books: Books):
 
     assert ends(books, "notes/a.md") == [None, None]
     assert incoming(books, "decisions/queue.md", "beta") == []
+
+
+def test_an_expired_page_is_at_neither_end_of_a_link(books: Books):
+    write(books, "notes/a", "[[notes/b]] [[c]]")
+    write(books, "notes/b", "[[notes/a]]", expires_at="2001-01-01")
+    write(books, "notes/c", "[[notes/a]]", expires_at="2001-01-01")
+
+    assert [link.page_id for link in outgoing(books, "notes/a.md")] == [None, None]
+    assert incoming(books, "notes/a.md") == []

@@ -53,9 +53,7 @@ def test_a_parameter_that_nobody_knows_is_named_with_those_that_are_known(wiki: 
     assert "known are: " in answer.json["error"]
 
 
-@pytest.mark.parametrize(
-    "address", ["/api/v1/status", "/api/v1/wiki", "/api/v1/queues", f"{PROJECT}/pages/a.md"]
-)
+@pytest.mark.parametrize("address", ["/api/v1/status", "/api/v1/wiki", "/api/v1/queues"])
 def test_an_address_without_parameters_says_so(wiki: House, address: str) -> None:
     answer = wiki.get(f"{address}?verbose=1")
 
@@ -95,3 +93,10 @@ def test_a_cursor_that_no_list_gave_is_refused(wiki: House, asked: str) -> None:
 
 def test_several_scopes_are_one_question(wiki: House) -> None:
     assert wiki.get("/api/v1/search?q=A&scope=default/p&scope=default/p").status_code == 200
+
+
+@pytest.mark.parametrize("said", ["1", "yes", ""])
+def test_what_is_true_or_false_takes_no_other_word(wiki: House, said: str) -> None:
+    answer = wiki.get(f"{PROJECT}/pages/a.md?include_expired={said}")
+
+    assert answer.status_code == (400 if said else 200)
