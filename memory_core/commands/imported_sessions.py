@@ -195,7 +195,8 @@ def abandon(body: AbandonImport, tx: Transaction) -> Answer | Refusal:
     durable_sessions.hide(tx, session.id)
     session_jobs.delete_jobs(tx, session.id)
     imports.forget(tx, SOURCE, SESSION, session.id)
-    return {"abandoned": True, "left": drop_slice(tx, session.id)}
+    # The session itself goes behind its last slice.
+    return {"abandoned": True, "left": drop_slice(tx, session.id) and drop_slice(tx, session.id)}
 
 
 def lease_of(session_id: bytes) -> bytes:
