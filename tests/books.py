@@ -33,7 +33,7 @@ class Books:
             if path.exists()
             else database(directory)
         )
-        if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'pages_fts'"):
+        if not self.query("SELECT 1 FROM sqlite_master WHERE name = 'chunks_fts'"):
             for statement in fulltext.DDL:
                 self.store.connection.execute(statement)
         self.store.obstacle = WikiTree(self.wiki).obstacle

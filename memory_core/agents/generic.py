@@ -5,6 +5,7 @@ Fields of the JSON object (those without a mark are optional):
     session_id   required; text or number
     event        a kind (`user-prompt`, `stop`, …); by default what fits the speaker
     speaker      user | agent | tool | system; by default what fits the event
+    speaker_name what who spoke is called, where several people take part
     text         what was said
     title        one line; by default the first line of the text
     occurred_at  RFC 3339 with an offset, or milliseconds or microseconds since 1970
@@ -42,6 +43,7 @@ _FIELDS = frozenset(
         "session_id",
         "event",
         "speaker",
+        "speaker_name",
         "text",
         "title",
         "occurred_at",
@@ -94,6 +96,7 @@ def read(payload: Mapping[str, Any], query: Mapping[str, str]) -> HookEvent:
         kind=kind,
         session_key=session_key(fields, query, "session_id"),
         speaker=speaker,
+        speaker_name=_text(fields, "speaker_name"),
         cwd=_text(fields, "cwd") or cwd_of({}, query),
         occurred_at=_occurred_at(fields, query),
         title=_title(fields, kind, tool, body),

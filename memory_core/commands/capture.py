@@ -246,6 +246,8 @@ def _store(tx: Transaction, arrival: _Arrival, project_id: bytes, twin_hash: byt
         source_event=event.source_event,
         extension=event.extension,
         speaker=event.speaker.value,
+        speaker_name=event.speaker_name,
+        search_words=capture.search_words(event),
         title=event.title,
         body=event.body,
         agent_id=event.agent_id,

@@ -20,7 +20,6 @@ from memory_core.commands.pages import project_of, store_version
 from memory_core.domain.front_matter import facts_from
 from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_path, title_of
 from memory_core.domain.project import Project
-from memory_core.domain.search_words import further_words
 from memory_core.errors import NotFound
 from memory_core.store import git_batches, pages, wiki_files
 from memory_core.store.outbox import Promise, clear_promise, promise_file, promise_for, promises, state_of
@@ -175,7 +174,7 @@ def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewV
         content=text,
         body_start=read.body_start,
         sha256=sha256,
-        search_words=further_words(path.path, title, body),
+        path=path.path,
         cause="external",
         session_id=None,
         actor="external",

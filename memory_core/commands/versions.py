@@ -13,7 +13,6 @@ from memory_core.domain.front_matter import PageFacts, facts_from
 from memory_core.domain.links import links_in
 from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, title_of
 from memory_core.domain.project import Project
-from memory_core.domain.search_words import further_words
 from memory_core.errors import Invalid
 from memory_core.store.links import LinkTarget
 from memory_core.store.pages import NewVersion, StoredPage
@@ -93,7 +92,7 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
         content=content,
         body_start=body_start,
         sha256=hashlib.sha256(content.encode()).digest(),
-        search_words=further_words(draft.path.path, said.title or "", body),
+        path=draft.path.path,
         cause=draft.cause,
         session_id=draft.session_id,
         actor=actor,

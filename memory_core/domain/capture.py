@@ -9,7 +9,8 @@ import hashlib
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
-from memory_core.domain.event import IMPORTANCE, EventKind, HookEvent, Outcome, ToolCall, changed
+from memory_core.domain.event import IMPORTANCE, EventKind, HookEvent, Outcome, Speaker, ToolCall, changed
+from memory_core.domain.search_words import words_of_unspaced, words_said
 
 _ELLIPSIS = "…"
 _DAY_US = 24 * 60 * 60 * MICROSECONDS
@@ -38,6 +39,7 @@ def capped(event: HookEvent) -> HookEvent:
         cwd=_path(event.cwd),
         body=body,
         tool=_capped_tool(event.tool) if event.tool else None,
+        speaker_name=_optional(event.speaker_name, limits.SPEAKER_NAME_MAX_CHARS),
         model=_optional(event.model),
         unique_id=_optional(event.unique_id),
         agent_id=_optional(event.agent_id),
@@ -66,6 +68,14 @@ def importance(event: HookEvent) -> int:
     return IMPORTANCE[event.kind]
 
 
+def search_words(event: HookEvent) -> str | None:
+    """What the event is indexed by beside its texts; None for most."""
+    if event.body and event.speaker in (Speaker.USER, Speaker.AGENT):
+        return words_said(event.body)
+    tool = event.tool
+    return words_of_unspaced(event.title, event.body, *((tool.command, tool.result) if tool else ()))
+
+
 def twin_hash(event: HookEvent) -> bytes:
     """16 bytes that two deliveries of one event share: everything the vendor said, without times.
 
@@ -85,6 +95,8 @@ def twin_hash(event: HookEvent) -> bytes:
     ]
     if tool is not None:
         parts += [tool.name, tool.call_id, tool.command, *tool.paths, tool.outcome.value, tool.result]
+    if event.speaker_name is not None:
+        parts.append(event.speaker_name)
     pieces: list[bytes] = []
     for part in parts:
         data = b"" if part is None else part.encode("utf-8", "replace")

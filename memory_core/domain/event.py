@@ -81,6 +81,8 @@ class HookEvent:
     #: The vendor's session id as sent; `memory_core.ids.session_id_from` makes ours of it.
     session_key: str
     speaker: Speaker
+    #: What who spoke is called, where several people do: of an exported chat, a group.
+    speaker_name: str | None = None
     cwd: str | None = None
     #: What the client says of the time, UTC microseconds.
     occurred_at: int | None = None

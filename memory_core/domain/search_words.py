@@ -15,6 +15,9 @@ _WORDS_MAX_CHARS = 64 * 1024
 _SIGNED = re.compile(r"(?<![^\W_])([A-Za-z]{1,3})(\+\+|#)(?![^\W_])")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _CAMEL_WORD = re.compile(r"\b[A-Za-z]*[a-z0-9][A-Z][A-Za-z0-9]*\b|\b[A-Z]{2,}[a-z][A-Za-z0-9]*\b")
+#: What says that there may be such words; it begins with a letter that is rare, so that looking costs little.
+_CAMEL_HINT = re.compile(r"[A-Z](?:(?<=[a-z0-9].)|[A-Z][a-z])")
+_SIGN_HINT = re.compile(r"#(?<=[A-Za-z]#)|\+\+")
 _WORD = re.compile(r"[^\W_]+")
 #: Scripts written without spaces between words.
 _UNSPACED = re.compile(
@@ -65,3 +68,23 @@ def further_words(path: str, title: str, body: str) -> str:
         found.update(dict.fromkeys(part.lower() for part in camel_parts(word)))
     runs = [" ".join(pairs(run)) for run in unspaced_runs(f"{path} {text}")]
     return "\n".join([path_words(path), " ".join(found), *runs])[:_WORDS_MAX_CHARS]
+
+
+def words_said(text: str) -> str | None:
+    """What is indexed of a turn beside its text; None for most, which need nothing."""
+    found: dict[str, None] = {}
+    if _SIGN_HINT.search(text):
+        found.update(dict.fromkeys(signed(text)))
+    if _CAMEL_HINT.search(text):
+        for word in _CAMEL_WORD.findall(text):
+            found.update(dict.fromkeys(part.lower() for part in camel_parts(word)))
+    runs = () if text.isascii() else unspaced_runs(text)
+    if not found and not runs:
+        return None
+    return "\n".join([" ".join(found), *(" ".join(pairs(run)) for run in runs)]).strip()[:_WORDS_MAX_CHARS]
+
+
+def words_of_unspaced(*texts: str | None) -> str | None:
+    """Of texts in scripts that are written without spaces, what is indexed beside them; None for all others."""
+    runs = [run for text in texts if text and not text.isascii() for run in unspaced_runs(text)]
+    return "\n".join(" ".join(pairs(run)) for run in runs)[:_WORDS_MAX_CHARS] or None

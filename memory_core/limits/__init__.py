@@ -15,6 +15,7 @@ from memory_core.limits.jobs import *
 from memory_core.limits.knowledge import *
 from memory_core.limits.models import *
 from memory_core.limits.pool import *
+from memory_core.limits.recall import *
 from memory_core.limits.serving import *
 from memory_core.limits.vectors import *
 from memory_core.limits.wiki import *

@@ -70,6 +70,8 @@ EXTENSION_BODY_MAX_BYTES = 2_000
 VENDOR_WORD_MAX_CHARS = 256
 OBSERVATION_BODY_MAX_BYTES = 16 * KIB
 TITLE_MAX_CHARS = 80
+#: What who spoke is called.
+SPEAKER_NAME_MAX_CHARS = 64
 EXTENSION_MAX_CHARS = 64
 #: The marker file of a directory, and the policy of capture in it.
 MARKER_MAX_BYTES = 64 * KIB

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from memory_core import limits
 from memory_core.domain.page import name_key
 from memory_core.domain.search_words import camel_parts, pairs, signed, unspaced_runs, words
+from memory_core.domain.stemming import stem
 
 _TERMS_MAX = 24
 #: Suffixes of English that a word is also looked for without.
@@ -205,6 +206,10 @@ class Query:
     """A question as terms, stop words left out (unless there is nothing else); none when it holds no word."""
 
     terms: tuple[Term, ...] = ()
+    #: The words of the terms as the index knows them.
+    stems: frozenset[str] = frozenset()
+    #: Of texts in scripts that are written without spaces, what is looked for as it stands.
+    runs: tuple[str, ...] = ()
 
     @property
     def strict(self) -> str:
@@ -232,7 +237,13 @@ def parse(text: str) -> Query:
         for term in _terms_of(chunk):
             terms.setdefault(term.exact, term)
     telling = [term for term in terms.values() if not term.is_stop_word] or list(terms.values())
-    return Query(terms=tuple(telling[:_TERMS_MAX]))
+    asked = " ".join(term.text for term in telling[:_TERMS_MAX])
+    spelt = [asked, *(" ".join(camel_parts(word)) for word in words(asked)), *signed(asked)]
+    return Query(
+        terms=tuple(telling[:_TERMS_MAX]),
+        stems=frozenset(stem(word) for text in spelt for word in words(text)),
+        runs=tuple(unspaced_runs(asked)),
+    )
 
 
 def _terms_of(chunk: str) -> list[Term]:

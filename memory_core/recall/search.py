@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memory_core import limits
@@ -16,6 +16,7 @@ from memory_core.errors import StorageFailed
 from memory_core.ids import id_text
 from memory_core.recall.query import Query, parse
 from memory_core.recall.relaxing import relaxed
+from memory_core.recall.snippets import MARK, UNMARK, snippet
 from memory_core.store import searching
 from memory_core.store.transaction import Reading
 
@@ -24,7 +25,7 @@ logger = logging.getLogger(__name__)
 #: A page that shares only common words with a question is no answer to it: of the relaxed hits, those
 #: below this share of the best one are left out.
 _RELAXED_SHARE = 0.3
-_MARK, _UNMARK = "<mark>", "</mark>"
+_PARTS_PER_PAGE = 4
 #: A mark that a cut went through.
 _HALF_MARK = re.compile("^[/a-z]{0,5}>|</?[a-z]{0,4}$")
 _HINT = "the query holds no word to look for; use letters or digits"
@@ -89,9 +90,10 @@ class Found:
 @dataclass(frozen=True, kw_only=True)
 class _Candidate:
     number: int
+    #: The best part of the page.
+    chunk: int
     score: float
     stream: str
-    match: str
 
 
 def search(reading: Reading, question: Question) -> Found:
@@ -103,7 +105,7 @@ def search(reading: Reading, question: Question) -> Found:
         return found
     limit = min(max(question.limit, 1), limits.RESULTS_MAX)
     best = _pages(reading, question, query, limit, found)
-    found.hits = _hits(reading, question, best)
+    found.hits = _hits(reading, question, query, best)
     if not found.hits:
         found.raw_hits = _raw(reading, question, query, limit, found)
     return found
@@ -130,7 +132,7 @@ def _pages(reading: Reading, question: Question, query: Query, limit: int, found
     ceiling = strict[-1].score if strict else float("inf")
     more = [
         # Behind every page that has all terms, whatever its own score.
-        _Candidate(number=c.number, score=min(c.score, ceiling), stream=c.stream, match=c.match)
+        replace(c, score=min(c.score, ceiling))
         for c in others
         if c.number not in known and c.score >= floor
     ]
@@ -146,28 +148,30 @@ def _stream(
             expression,
             _numbers(question),
             now=None if question.include_expired else question.now,
-            limit=limit,
+            limit=limit * _PARTS_PER_PAGE,
         )
     except StorageFailed:
         logger.exception("a search stream failed", extra={"action": "search_stream_failed", "stream": name})
         found.streams_failed.append(name)
         return []
     found.streams_active.append(name)
-    return [
-        _Candidate(number=row["number"], score=-row["rank"], stream=name, match=expression) for row in rows
-    ]
+    best: dict[int, _Candidate] = {}
+    for row in rows:
+        candidate = _Candidate(number=row["number"], chunk=row["chunk"], score=-row["rank"], stream=name)
+        best.setdefault(row["number"], candidate)
+    return list(best.values())[:limit]
 
 
-def _hits(reading: Reading, question: Question, best: list[_Candidate]) -> list[Hit]:
+def _hits(reading: Reading, question: Question, query: Query, best: list[_Candidate]) -> list[Hit]:
     hits: list[Hit] = []
     for candidate in best:
-        row = searching.page_hit(reading, candidate.match, candidate.number)
+        row = searching.page_hit(reading, candidate.chunk)
         if row is not None:
-            hits.append(_hit(row, candidate, question))
+            hits.append(_hit(row, candidate, question, query))
     return hits
 
 
-def _hit(row: Any, candidate: _Candidate, question: Question) -> Hit:
+def _hit(row: Any, candidate: _Candidate, question: Question, query: Query) -> Hit:
     date = rfc3339(row["updated_at"])
     return Hit(
         id=id_text(row["id"]),
@@ -179,7 +183,8 @@ def _hit(row: Any, candidate: _Candidate, question: Question) -> Hit:
         kind=row["kind"],
         score=round(candidate.score, 6),
         snippet=fenced(
-            _around_match(row["snippet"]), f"{row['workspace']}/{row['project']}/{row['path']}, {date}"
+            snippet(row["text"], query.stems, query.runs),
+            f"{row['workspace']}/{row['project']}/{row['path']}, {date}",
         ),
         score_details={"stream": candidate.stream, "bm25": round(-candidate.score, 6), "tier": row["tier"]}
         if question.explain
@@ -235,9 +240,9 @@ def _around_match(snippet: str) -> str:
     most = limits.HIT_SNIPPET_MAX_CHARS
     if len(snippet) <= most:
         return snippet
-    begin = max(snippet.find(_MARK) - most // 3, 0)
-    part = _HALF_MARK.sub("", snippet[begin : begin + most - len(_UNMARK) - 2])
-    end = _UNMARK if part.count(_MARK) > part.count(_UNMARK) else ""
+    begin = max(snippet.find(MARK) - most // 3, 0)
+    part = _HALF_MARK.sub("", snippet[begin : begin + most - len(UNMARK) - 2])
+    end = UNMARK if part.count(MARK) > part.count(UNMARK) else ""
     return f"{'…' if begin else ''}{part}{end}…"
 
 

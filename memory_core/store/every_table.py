@@ -20,7 +20,7 @@ from memory_core.store.tables_durable import (
     tool_batches,
     tool_invocations,
 )
-from memory_core.store.tables_fulltext import unindexed_observations
+from memory_core.store.tables_fulltext import page_chunks, unindexed_observations
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_imports import imports
 from memory_core.store.tables_jobs import job_counts, job_queues, job_turns, jobs, schedule_slots
@@ -61,6 +61,7 @@ FURTHER = (
     model_pauses,
     model_refusals,
     model_usage,
+    page_chunks,
     rendered_files,
     schedule_slots,
     session_assets,

@@ -10,9 +10,8 @@ from sqlalchemy import bindparam, insert, select, update
 
 from memory_core.domain.page import PagePath, Tier
 from memory_core.domain.project import Project
-from memory_core.store import links, rendered
-from memory_core.store.fulltext import scope_token
-from memory_core.store.statement import Row, Statement, text_statement
+from memory_core.store import links, page_chunks, rendered
+from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import page_versions, pages
 from memory_core.store.transaction import Reading, Transaction
 
@@ -48,7 +47,7 @@ class StoredPage:
 
 @dataclass(frozen=True, kw_only=True)
 class NewVersion:
-    """What a version is made of; `search_words` are further words by which it is found."""
+    """What a version is made of; `path` is where it will stand."""
 
     title: str
     kind: str
@@ -59,7 +58,7 @@ class NewVersion:
     content: str
     body_start: int
     sha256: bytes
-    search_words: str
+    path: str
     cause: str
     session_id: bytes | None
     actor: str
@@ -176,6 +175,7 @@ _MOVE = Statement(
     update(pages)
     .where(pages.c.id == bindparam("page_id"))
     .values(path=bindparam("new_path"), path_key=bindparam("new_key"))
+    .returning(pages.c.number)
 )
 _BURIED = Statement(
     select(pages.c.id)
@@ -193,10 +193,6 @@ _SET_HASH = Statement(
 )
 _HASH_KNOWN = Statement(
     select(page_versions.c.seq).where(page_versions.c.sha256 == bindparam("hash")).limit(1)
-)
-_FTS_OUT = text_statement("DELETE FROM pages_fts WHERE rowid = :number")
-_FTS_IN = text_statement(
-    "INSERT INTO pages_fts(rowid, title, body, path_search, scope) VALUES (:number, :title, :body, :words, :scope)"
 )
 
 
@@ -300,7 +296,6 @@ def supersede(tx: Transaction, project: Project, page: StoredPage, version: NewV
         now=now,
         expiry=version.expires_at,
     )
-    tx.run(_FTS_OUT, number=page.number)
     _index(tx, page.number, project, version)
     return version_id
 
@@ -311,12 +306,14 @@ def tombstone(tx: Transaction, page: StoredPage) -> None:
     rendered.touch(tx, page.project_id)
     tx.run(_SUPERSEDE, old_id=page.version_id, now=tx.now)
     tx.run(_TOMBSTONE, page_id=page.id, now=tx.now)
-    tx.run(_FTS_OUT, number=page.number)
+    page_chunks.drop(tx, page.number)
 
 
 def move(tx: Transaction, page_id: bytes, path: PagePath) -> None:
     """Give a page another path; who calls this writes a version under it, which brings the index up to date."""
-    tx.run(_MOVE, page_id=page_id, new_path=path.path, new_key=path.key)
+    row = tx.row(_MOVE, page_id=page_id, new_path=path.path, new_key=path.key)
+    if row is not None:
+        page_chunks.drop(tx, row["number"])
 
 
 def revive(tx: Transaction, project_id: bytes, path: PagePath) -> StoredPage | None:
@@ -376,11 +373,11 @@ def add_version(
 
 
 def _index(tx: Transaction, number: int, project: Project, version: NewVersion) -> None:
-    tx.run(
-        _FTS_IN,
-        number=number,
+    page_chunks.write(
+        tx,
+        page_number=number,
+        project_number=project.number,
+        path=version.path,
         title=version.title,
         body=version.content[version.body_start :],
-        words=version.search_words,
-        scope=scope_token(project.number),
     )

@@ -13,25 +13,25 @@ from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.transaction import Reading
 
-_PAGE_COLUMNS = "{title body path_search}"
+_PAGE_COLUMNS = "{title heading body path_search}"
 _OBSERVATION_COLUMNS = "{title body command paths result}"
 
-#: Title, body, words of path and names, scope.
+#: Title, headings, body, words of path and names, scope.
 _CANDIDATES = text_statement(
-    "SELECT rowid AS number, bm25(pages_fts, 6.0, 1.0, 3.0, 0.0) AS rank FROM pages_fts"
-    " WHERE pages_fts MATCH :match"
-    " AND rowid NOT IN (SELECT number FROM pages WHERE expires_at <= :now)"
-    " ORDER BY rank LIMIT :limit"
+    "SELECT c.page_number AS number, f.number AS chunk, f.rank AS rank"
+    " FROM (SELECT rowid AS number, bm25(chunks_fts, 4.0, 2.0, 1.0, 3.0, 0.0) AS rank FROM chunks_fts"
+    " WHERE chunks_fts MATCH :match AND rowid NOT IN (SELECT c.number FROM pages p JOIN page_chunks c"
+    " ON c.page_number = p.number WHERE p.expires_at <= :now)"
+    " ORDER BY rank LIMIT :limit) AS f JOIN page_chunks c ON c.number = f.number ORDER BY f.rank"
 )
-_SNIPPET = text_statement(
+_HIT = text_statement(
     "SELECT p.id, p.number, p.path, p.updated_at, p.pinned, v.title, v.kind, v.tier, j.name AS project, w.name AS workspace,"
-    " snippet(pages_fts, 1, '<mark>', '</mark>', '…', :tokens) AS snippet"
-    " FROM pages_fts JOIN pages p ON p.number = pages_fts.rowid JOIN page_versions v ON v.id = p.version_id"
-    " JOIN projects j ON j.id = p.project_id JOIN workspaces w ON w.id = j.workspace_id"
-    " WHERE pages_fts MATCH :match AND pages_fts.rowid = :number"
+    " substr(v.content, v.body_start + c.text_start + 1, c.text_end - c.text_start) AS text"
+    " FROM page_chunks c JOIN pages p ON p.number = c.page_number JOIN page_versions v ON v.id = p.version_id"
+    " JOIN projects j ON j.id = p.project_id JOIN workspaces w ON w.id = j.workspace_id WHERE c.number = :chunk"
 )
 _COUNT_PAGES = text_statement(
-    "SELECT count(*) AS found FROM (SELECT 1 FROM pages_fts WHERE pages_fts MATCH :match LIMIT :at_most)"
+    "SELECT count(*) AS found FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :at_most)"
 )
 _COUNT_OBSERVATIONS = text_statement(
     "SELECT count(*) AS found FROM (SELECT 1 FROM observations_fts WHERE observations_fts MATCH :match LIMIT :at_most)"
@@ -108,22 +108,21 @@ def _match(expression: str, columns: str, project_numbers: Sequence[int] | None)
 def candidates(
     reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, now: int | None, limit: int
 ) -> list[Row]:
-    """number and rank (bm25, lower is better) of the best pages of these projects (None: of all). Expired ones only without `now`."""
+    """number (of the page), chunk and rank (bm25, lower is better) of the best parts of pages of these projects (None: of all).
+    Those of expired pages only without `now`."""
     match = _match(expression, _PAGE_COLUMNS, project_numbers)
     return reading.rows(_CANDIDATES, match=match, now=-1 if now is None else now, limit=limit)
 
 
-def page_hit(reading: Reading, expression: str, number: int) -> Row | None:
-    """What a hit shows of a page; the snippet marks what the expression found."""
-    return reading.row(
-        _SNIPPET, match=_match(expression, _PAGE_COLUMNS, None), number=number, tokens=limits.SNIPPET_TOKENS
-    )
+def page_hit(reading: Reading, chunk: int) -> Row | None:
+    """What a hit shows of a page, and the text of the part that was found."""
+    return reading.row(_HIT, chunk=chunk)
 
 
 def count_pages(
     reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, at_most: int
 ) -> int:
-    """How many pages match, counted up to `at_most`: cheap, nothing is ranked."""
+    """How many parts of pages match, counted up to `at_most`: cheap, nothing is ranked."""
     row: Any = reading.row(
         _COUNT_PAGES, match=_match(expression, _PAGE_COLUMNS, project_numbers), at_most=at_most
     )

@@ -169,9 +169,19 @@ observations = Table(
     #: What the client says of the time; order is by `seq`.
     at("occurred_at", nullable=True),
     at("recorded_at"),
+    #: What who said it is called, where several people speak; NULL: not told.
+    Column("speaker_name", Text, nullable=True),
+    #: Further words by which it is found; NULL: none.
+    Column("search_words", Text, nullable=True),
     sqlite_autoincrement=True,
 )
 Index(None, observations.c.session_id, observations.c.seq)
+Index(
+    "ix_observations_turns",
+    observations.c.session_id,
+    observations.c.seq,
+    sqlite_where=text("speaker IN ('user','agent') AND body <> ''"),
+)
 Index("ix_observations_twin", observations.c.session_id, observations.c.twin_hash)
 
 # --- pages ---------------------------------------------------------------------------------------

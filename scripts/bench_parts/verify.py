@@ -99,8 +99,9 @@ def pages(data_dir: Path, written: dict[str, str]) -> list[str]:
         stored = {
             row["path"]: row
             for row in connection.execute(
-                "select g.path, v.content, v.body_start, f.rowid as indexed from pages g"
-                " join page_versions v on v.id = g.version_id left join pages_fts f on f.rowid = g.number"
+                "select g.path, v.content, v.body_start, (select min(f.rowid) from page_chunks c join chunks_fts f on f.rowid = c.number"
+                " where c.page_number = g.number) as indexed from pages g"
+                " join page_versions v on v.id = g.version_id"
                 " where g.tombstoned_at is null"
             )
         }

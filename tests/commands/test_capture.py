@@ -199,3 +199,41 @@ def test_an_event_of_a_known_session_costs_four_statements(store: Store):
 
     # The driver tells of an insert with a trigger more than once.
     assert [text.split()[0] for text in dict.fromkeys(seen)] == ["SELECT", "SELECT", "INSERT", "UPDATE"]
+
+
+def turns_found(store: Store, words: str) -> list[str]:
+    rows = store.all(
+        "SELECT o.body FROM observations_fts f JOIN observations o ON o.seq = f.rowid WHERE observations_fts MATCH ?",
+        f"(scope : t1) AND ({words})",
+    )
+    return [row["body"][:20] for row in rows]
+
+
+def test_what_is_said_is_found_as_a_turn_and_what_a_tool_did_is_not(store: Store):
+    record(store, event(body="the kiln is broken"))
+    record(store, said("the kiln is mended"))
+    record(store, used_tool(bash("ls kiln")))
+
+    assert turns_found(store, "kiln") == ["the kiln is broken", "the kiln is mended"]
+    assert store.all("SELECT count(*) AS n FROM observations_fts WHERE observations_fts MATCH 'kiln'") == [
+        {"n": 3}
+    ]
+
+
+def test_a_turn_is_found_by_who_said_it_by_stems_and_by_parts_of_words(store: Store):
+    record(store, event(body="we painted parseHttpBody in C++", speaker_name="Wanda"))
+    record(store, event(body="陶芸の窯が壊れた"))
+
+    for words in ("wanda", "painting", '"http body"', "cplusplus"):
+        assert turns_found(store, words) == ["we painted parseHttp"], words
+    assert turns_found(store, '"陶芸"') == ["陶芸の窯が壊れた"]
+
+
+def test_the_beginning_of_a_turn_is_indexed_once(store: Store):
+    record(store, event(title="the kiln is broken", body="the kiln is broken\nand cold"))
+    record(store, event(title="weekly report", body="all is well"))
+
+    assert store.all("SELECT title FROM observations_text ORDER BY seq") == [
+        {"title": ""},
+        {"title": " weekly report"},
+    ]

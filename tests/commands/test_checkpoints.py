@@ -155,7 +155,7 @@ def test_a_deleted_page_comes_back(books: Books, tmp_path: Path):
     books.install()
 
     assert list(books.files()) == ["default/alpha/notes/a.md"]
-    assert books.query("SELECT 1 FROM pages_fts WHERE pages_fts MATCH 'text'") != []
+    assert books.query("SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH 'text'") != []
 
 
 def test_restoring_what_is_there_changes_nothing(books: Books, tmp_path: Path):

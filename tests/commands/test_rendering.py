@@ -95,7 +95,7 @@ def test_rendered_files_are_no_pages(books: Books):
     render(books)
 
     assert [row["path"] for row in books.query("SELECT path FROM pages")] == ["notes/a.md"]
-    assert len(books.query("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'zebra'")) == 1
+    assert len(books.query("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH 'zebra'")) == 1
 
 
 def test_what_somebody_wrote_into_the_index_becomes_a_page(books: Books):

@@ -85,7 +85,7 @@ def test_a_session_that_ends_leaves_a_page_and_a_handoff(store: Store):
 def test_the_page_is_found_by_full_text(store: Store):
     record(store, *WORK, ended())
 
-    assert store.all("SELECT rowid FROM pages_fts WHERE pages_fts MATCH 'uploader'")
+    assert store.all("SELECT rowid FROM chunks_fts WHERE chunks_fts MATCH 'uploader'")
 
 
 def test_an_agent_that_shrinks_its_context_leaves_a_page_and_no_handoff(store: Store):

@@ -180,15 +180,25 @@ def integrity(connection: Any) -> list[str]:
     answer = connection.execute("pragma integrity_check").fetchone()[0]
     found = [] if answer == "ok" else [f"integrity_check says {answer}"]
     found += [f"foreign key broken in {row[0]}" for row in connection.execute("pragma foreign_key_check")]
-    count = connection.execute("select count(*) from pages where tombstoned_at is null").fetchone()[0]
-    indexed = connection.execute("select count(*) from pages_fts").fetchone()[0]
+    bare = connection.execute(
+        "select count(*) from pages where tombstoned_at is null and number not in (select page_number from page_chunks)"
+    ).fetchone()[0]
+    if bare:
+        found.append(f"{bare} pages have no part that is indexed")
+    left = connection.execute(
+        "select count(*) from page_chunks c join pages p on p.number = c.page_number where p.tombstoned_at is not null"
+    ).fetchone()[0]
+    if left:
+        found.append(f"{left} parts of deleted pages are indexed")
+    count = connection.execute("select count(*) from page_chunks").fetchone()[0]
+    indexed = connection.execute("select count(*) from chunks_fts").fetchone()[0]
     if indexed != count:
-        found.append(f"{count} pages, {indexed} of them in the full-text index")
+        found.append(f"{count} parts of pages, {indexed} of them in the full-text index")
     # The check is written as an INSERT, so it needs a database that may be written: a copy.
     copy = driver.connect("file:oracle?mode=memory")
     try:
         connection.backup(copy)
-        for index, rank in (("pages_fts", 0), ("observations_fts", 1)):
+        for index, rank in (("chunks_fts", 0), ("observations_fts", 1)):
             try:
                 copy.execute(f"insert into {index}({index}, rank) values('integrity-check', {rank})")
             except driver.Error as error:

@@ -139,9 +139,11 @@ def test_an_edit_that_is_taken_in_meanwhile_is_not_wrong(data):
 
 def test_a_damaged_index_is_found(data):
     settings, books = data
-    books.store.connection.execute("UPDATE pages_fts_content SET c1 = 'other words' WHERE id = 1")
+    books.store.connection.execute(
+        "UPDATE chunks_fts_data SET block = zeroblob(length(block)) WHERE id > 1000"
+    )
 
-    assert found(settings) == [("full_text", "pages_fts")]
+    assert found(settings) == [("full_text", "chunks_fts")]
 
 
 def test_a_reference_to_nothing_is_found(data):

@@ -163,6 +163,8 @@ ROWS: dict[str, dict[str, Any]] = {
         "substance_count": 1,
         "page_id": PAGE,
     },
+    "page_chunks": {"number": 1, "page_number": 1, "project_number": 1, "ord": 0}
+    | {"heading": "", "text_start": 0, "text_end": 7, "digest": identity(18)},
     "observations": {
         **_MINE,
         "seq": 1,

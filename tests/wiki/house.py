@@ -177,7 +177,8 @@ class House:
         return [
             row["path"]
             for row in self.books.query(
-                "SELECT p.path FROM pages_fts f JOIN pages p ON p.number = f.rowid WHERE pages_fts MATCH ?",
+                "SELECT DISTINCT p.path FROM chunks_fts f JOIN page_chunks c ON c.number = f.rowid"
+                " JOIN pages p ON p.number = c.page_number WHERE chunks_fts MATCH ?",
                 word,
             )
         ]

@@ -255,7 +255,11 @@ def test_a_secret_in_an_edit_is_redacted_in_every_index_and_untouched_in_its_fil
     assert on_disk(books) == edit
     assert unexplained(books) == []
     dump = str(
-        [tuple(r.values()) for t in ("page_versions", "pages_fts") for r in books.query(f"SELECT * FROM {t}")]
+        [
+            tuple(r.values())
+            for t in ("page_versions", "page_chunks")
+            for r in books.query(f"SELECT * FROM {t}")
+        ]
     )
     assert "hunter2secret" not in dump
     assert "[REDACTED]" in dump

@@ -7,7 +7,7 @@ from alembic import context
 from memory_core.store.every_table import metadata
 
 #: Objects that full-text search keeps for itself, or that Alembic has no words for (`memory_core.store.fulltext`).
-_FOREIGN = ("pages_fts", "observations_fts", "observations_text")
+_FOREIGN = ("chunks_fts", "observations_fts", "observations_text")
 
 
 def _is_ours(_object: object, name: str | None, _kind: str, _reflected: bool, _other: object) -> bool:
