@@ -165,6 +165,9 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "page_chunks": {"number": 1, "page_number": 1, "project_number": 1, "ord": 0}
     | {"heading": "", "text_start": 0, "text_end": 7, "digest": identity(18)},
+    "entities": {"number": 1, "project_number": 1, "name": "uploader"},
+    "entity_starts": {"project_number": 1, "start": "uploader", "entity_number": 1},
+    "page_entities": {"entity_number": 1, "page_number": 1, "text_at": 0},
     "observations": {
         **_MINE,
         "seq": 1,
