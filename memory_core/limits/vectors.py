@@ -20,6 +20,8 @@ EMBED_PIECES_PER_TURN_MAX = 16
 EMBED_LOOK_SECONDS = 5.0
 #: After a job that failed for good, until the next one is made.
 EMBED_RETRY_SECONDS = 600.0
+#: Ended jobs of that kind that are kept, to be looked at.
+EMBED_JOBS_KEPT = 20
 #: Rows that one duty of the writer cleans up, or moves into an index.
 VECTOR_DUTY_ROWS = 200
 #: How many vectors lie in one block of an index table. A block belongs to one project: large ones are mostly empty.
@@ -28,6 +30,8 @@ VECTOR_CHUNK_ROWS = 8
 VECTOR_NEIGHBOURS_MAX = 4_096
 #: Projects of one question up to which each is asked for by itself in the index table; more are looked through in memory.
 VECTOR_PROJECTS_MAX = 8
+#: A stored vector whose squared length is not 1, give or take this, is damaged.
+VECTOR_LENGTH_ERROR_MAX = 0.05
 #: Vectors in the memory of one process; with more, a question to all projects goes without them.
 VECTOR_MATRIX_MAX_BYTES = 1_024 * MIB
 #: Rows that are read into it at once.

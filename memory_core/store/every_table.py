@@ -20,7 +20,6 @@ from memory_core.store.tables_durable import (
     tool_batches,
     tool_invocations,
 )
-from memory_core.store.tables_entities import entities, entity_starts, page_entities
 from memory_core.store.tables_fulltext import page_chunks, unindexed_observations
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_imports import imports
@@ -34,6 +33,7 @@ from memory_core.store.tables_models import (
     model_usage,
 )
 from memory_core.store.tables_rendered import rendered_files
+from memory_core.store.tables_vectors import embedding_models, embeddings, vector_removals, vector_units
 from memory_core.store.tables_wiki import wiki_files, wiki_tasks
 
 #: Tables that lie beside `tables.py`; naming them here puts them into `metadata`.
@@ -47,6 +47,8 @@ FURTHER = (
     distillation_results,
     distillations,
     durable_sessions,
+    embedding_models,
+    embeddings,
     git_batches,
     git_changes,
     imports,
@@ -62,10 +64,7 @@ FURTHER = (
     model_pauses,
     model_refusals,
     model_usage,
-    entities,
-    entity_starts,
     page_chunks,
-    page_entities,
     rendered_files,
     schedule_slots,
     session_assets,
@@ -75,6 +74,8 @@ FURTHER = (
     tool_batches,
     tool_invocations,
     unindexed_observations,
+    vector_removals,
+    vector_units,
     wiki_files,
     wiki_tasks,
 )

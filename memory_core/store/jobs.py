@@ -12,7 +12,7 @@ from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.domain.job import Job, State, as_json
 from memory_core.store import job_claims
-from memory_core.store.statement import Row, Statement
+from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import projects, workspaces
 from memory_core.store.tables_jobs import jobs
 from memory_core.store.transaction import Reading, Transaction
@@ -72,6 +72,10 @@ _NAMES = Statement(
     select(projects.c.name.label("project"), workspaces.c.name.label("workspace"))
     .join_from(projects, workspaces, workspaces.c.id == projects.c.workspace_id)
     .where(projects.c.id == bindparam("id"))
+)
+_FORGET_ENDED = text_statement(
+    "DELETE FROM jobs WHERE id IN (SELECT id FROM jobs AS j WHERE j.kind = :kind AND j.finished_at IS NOT NULL"
+    " AND NOT EXISTS (SELECT 1 FROM schedule_slots AS s WHERE s.job_id = j.id) ORDER BY j.id DESC LIMIT -1 OFFSET :kept)"
 )
 #: Behind every id that there can be.
 _LAST_ID = b"\xff" * 16
@@ -196,6 +200,11 @@ def with_names(read: Reading, job: Job) -> Listed:
 def named(row: Row) -> Listed:
     """A row of jobs that was joined with the names of its project."""
     return Listed(job=_job(row), workspace=row["workspace"], project=row["project"])
+
+
+def forget_ended(tx: Transaction, kind: str, *, kept: int) -> int:
+    """Of a kind that is made again and again, forget the ended jobs but the newest; those of schedules go with their slots."""
+    return tx.run(_FORGET_ENDED, kind=kind, kept=kept)
 
 
 def past_lease(read: Reading, now: int) -> Mapping[str, int]:

@@ -35,15 +35,8 @@ ENVELOPE = json.dumps(dict.fromkeys(Envelope.__dataclass_fields__)).encode()
 
 #: Table to columns; a column that a revision does not have yet is left out there.
 ROWS: dict[str, dict[str, Any]] = {
-    "install": {
-        "only": 1,
-        "id": identity(9),
-        "epoch": 1,
-        "machine": "m",
-        "device": 1,
-        "inode": 2,
-        "created_at": 1,
-    },
+    "install": {"only": 1, "id": identity(9), "epoch": 1, "machine": "m", "device": 1, "inode": 2}
+    | {"created_at": 1},
     "principals": {"name": "ada", "created_at": 1},
     "workspaces": {"id": identity(10), "name": "default", "created_at": 1},
     "projects": {
@@ -165,9 +158,13 @@ ROWS: dict[str, dict[str, Any]] = {
     },
     "page_chunks": {"number": 1, "page_number": 1, "project_number": 1, "ord": 0}
     | {"heading": "", "text_start": 0, "text_end": 7, "digest": identity(18)},
-    "entities": {"number": 1, "project_number": 1, "name": "uploader"},
-    "entity_starts": {"project_number": 1, "start": "uploader", "entity_number": 1},
-    "page_entities": {"entity_number": 1, "page_number": 1, "text_at": 0},
+    "embedding_models": dict.fromkeys(("number", "is_active", "chunks_through", "created_at"), 1)
+    | dict.fromkeys(("dimensions", "turns_through", "indexed_through"), 0)
+    | {"provider": "test", "endpoint": "", "model": "m", "document_prefix": ""},
+    "embeddings": {"model_number": 1, "digest": identity(18), "vector": b"\0" * 8, "created_at": 1},
+    "vector_units": {"number": 1, "model_number": 1, "project_number": 1, "is_turn": 0, "unit_number": 1}
+    | {"piece": 0, "digest": identity(18)},
+    "vector_removals": {"number": 7, "model_number": 1},
     "observations": {
         **_MINE,
         "seq": 1,

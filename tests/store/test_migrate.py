@@ -15,7 +15,7 @@ from sqlalchemy.schema import CreateIndex, CreateTable
 
 from memory_core.clock import FakeClock
 from memory_core.errors import SchemaTooNew, Unavailable
-from memory_core.store import driver, fulltext, migrate, schema, tables_git, tables_jobs
+from memory_core.store import driver, fulltext, migrate, schema, tables_git, tables_jobs, tables_vectors
 from memory_core.store.database import Database, create_database, open_writer
 from memory_core.store.every_table import metadata
 from memory_core.store.migrations.versions import r0001_first_tables
@@ -54,7 +54,7 @@ def test_every_word_of_the_schema_agrees(tmp_path):
         wanted |= {index.name: shape(str(CreateIndex(index).compile(engine))) for index in table.indexes}
     wanted |= {
         ddl.split()[2 if "VIRTUAL" not in ddl else 3]: shape(ddl)
-        for ddl in (*fulltext.DDL, *tables_git.TRIGGERS, *tables_jobs.TRIGGERS)
+        for ddl in (*fulltext.DDL, *tables_git.TRIGGERS, *tables_jobs.TRIGGERS, *tables_vectors.TRIGGERS)
     }
 
     of_fts = re.compile(r"(chunks|observations)_fts_\w+")

@@ -62,14 +62,9 @@ STEPS = {
     "the rows are cleared": Step(owner=History, name="_forget", counts=_has_entered),
 }
 
-#: Of a repository that is made just now.
-MAKING = {
-    "git is not told yet what nobody commits": Step(owner=Repository, name="leave_out"),
-}
-
 
 def arm(step: str) -> None:
-    chosen = (STEPS | MAKING)[step]
+    chosen = STEPS[step]
     call = getattr(chosen.owner, chosen.name)
 
     def dying(*arguments: Any, **more: Any) -> Any:

@@ -32,7 +32,7 @@ from workers.queue.disk import DiskGauge
 from workers.queue.incoming import Incoming
 from workers.queue.keys import Keys
 from workers.queue.reader import StreamReader
-from workers.writer import jobs, models
+from workers.writer import embeddings, jobs, models
 from workers.writer.celery_worker import Consumer
 from workers.writer.clean_stop import was_clean
 from workers.writer.duties import Duties, Duty
@@ -136,6 +136,7 @@ def assemble(
                 _books_of(history),
                 *jobs.duties(job_kind.schedules(settings), clock),
                 *models.duties(models.ConfiguredBudget(settings, job_kind.kinds.names())),
+                *embeddings.duties(settings),
             ),
         ),
         files=files,
