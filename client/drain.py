@@ -105,14 +105,9 @@ class _Drain:
         while self._left() > 0 and not self._report.stopped:
             before = self._report.delivered + self._report.rejected
             nudged = detached.nudged_ns(self._settings)
-            lock = self._my_turn()
-            if lock is None:
-                self._report.is_elsewhere = True
+            asked = self._turn()
+            if self._report.is_elsewhere:
                 return
-            try:
-                asked = self._one_pass()
-            finally:
-                os.close(lock)
             passes = None if passes is None else passes - 1
             if not self._spool.names() or passes == 0 or self._report.stopped:
                 return
@@ -121,6 +116,39 @@ class _Drain:
                 continue
             self._wait(max(pause, asked or 0.0), nudged)
             pause = min(pause * 2, limits.DRAIN_PAUSE_MAX_SECONDS)
+
+    def _turn(self) -> float | None:
+        """One pass, in which no other drain sends; as `_one_pass`. Where nobody is reached nobody waits for that."""
+        self._tidy()
+        if self._spool.names() and not self._is_reachable():
+            return 0.0
+        lock = self._my_turn()
+        if lock is None:
+            self._report.is_elsewhere = True
+            return None
+        try:
+            return self._one_pass()
+        finally:
+            os.close(lock)
+
+    def _is_reachable(self) -> bool:
+        """Whether a connection comes about. A host that swallows packets takes the whole time to say nothing."""
+        seconds = min(limits.DRAIN_REQUEST_SECONDS, max(0.05, self._left()))
+        try:
+            gate.knock(self._settings.url, timeout_seconds=seconds)
+        except gate.NoAnswer as error:
+            self._unanswered(error, len(self._spool.names()))
+            return False
+        return True
+
+    def _unanswered(self, error: gate.NoAnswer, waiting: int) -> None:
+        if isinstance(error, gate.Unusable):
+            self._report.stopped, self._report.status = str(error), error.status
+            return
+        self._log(f"no answer ({error}); {waiting} kept")
+        self._may_hurry = True
+        if not self._is_patient:
+            self._report.stopped = f"no answer from {self._settings.url} ({error})"
 
     def _my_turn(self) -> int | None:
         """The lock of the one that sends; None when another one sent until the time was over."""
@@ -132,7 +160,6 @@ class _Drain:
 
     def _one_pass(self) -> float | None:
         """Try each entry once, oldest first; returns how long the server asked to wait, if it did."""
-        self._tidy()
         self._may_hurry = False
         self._report.kept = set()
         while self._left() > 0 and not self._report.stopped:
@@ -174,14 +201,8 @@ class _Drain:
                 timeout_seconds=min(limits.DRAIN_REQUEST_SECONDS, max(0.05, self._left())),
                 body=body,
             )
-        except gate.Unusable as error:
-            self._report.stopped, self._report.status = str(error), error.status
-            return 0.0
         except gate.NoAnswer as error:
-            self._log(f"no answer ({error}); {len(batch)} kept")
-            self._may_hurry = True
-            if not self._is_patient:
-                self._report.stopped = f"no answer from {self._settings.url} ({error})"
+            self._unanswered(error, len(batch))
             return 0.0
         settled = self._settle(batch, _results(answer.body))
         return self._after(batch, answer, settled)

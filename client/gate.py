@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import signal
+import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -15,6 +16,9 @@ from memory_core import limits
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
     from typing import BinaryIO
+
+
+_PORTS = {"http": 80, "https": 443}
 
 
 class NoAnswer(Exception):
@@ -55,6 +59,18 @@ class Answer:
         self.link = link
         #: Seconds, as the server asks.
         self.retry_after = retry_after
+
+
+def knock(url: str, *, timeout_seconds: float) -> None:
+    """Reach the server's port and leave again; `NoAnswer` where that does not come about within the time."""
+    scheme, host, port, _ = _address(url)
+    try:
+        with _alarm(timeout_seconds):
+            socket.create_connection((host, port or _PORTS[scheme]), timeout=timeout_seconds).close()
+    except UnicodeError as error:
+        raise BadAddress(f"the server's URL cannot be used: {url[:200]!r}") from error
+    except (OSError, ValueError) as error:
+        raise NoAnswer(f"{type(error).__name__}", was_sent=False) from error
 
 
 def request(

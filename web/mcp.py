@@ -22,6 +22,7 @@ from web.auth import needs
 from web.bodies import read_body, without_half_characters
 from web.calls import CALLER
 from web.flavors import input_shape
+from web.query import takes
 
 if TYPE_CHECKING:
     from a2wsgi import ASGIMiddleware
@@ -99,6 +100,7 @@ def blueprint(mount: Mount) -> Blueprint:
 
     @routes.post("/mcp")
     @needs("read")
+    @takes("flavor")
     def _post() -> Response:
         # A wrong address is told now, not when the tools are listed.
         input_shape(request.environ.get("QUERY_STRING", ""))

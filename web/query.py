@@ -1,4 +1,4 @@
-"""What stands behind the `?` of an `/api/v1` address: each route says what it takes, and anything else is refused by name.
+"""What stands behind the `?` of an address: each route says what it takes, and anything else is refused by name.
 
 A misspelt filter that is ignored looks like an answer to the question that was asked.
 """
@@ -15,9 +15,10 @@ from memory_core.errors import Invalid
 
 V = TypeVar("V", bound=Callable[..., object])
 
-#: Parameters of a route, noted on its view; a route without the note takes none.
+#: Parameters of a route, noted on its view; a route without the note takes none, and None is for one that only says that it is not there.
 _NOTE = "query_parameters"
-_PREFIX = "/api/v1"
+#: Hooks are not among them: what their clients put there is the clients' own.
+_PREFIXES = ("/api/v1", "/ui", "/mcp", "/pool")
 #: The only one that may be said several times.
 _MANY = frozenset({"scope"})
 
@@ -32,15 +33,23 @@ def takes(*names: str) -> Callable[[V], V]:
     return decorate
 
 
+def takes_anything(view: V) -> V:
+    """Decorator of a view that answers for addresses that there are not."""
+    setattr(view, _NOTE, None)
+    return view
+
+
 def install(app: Flask) -> None:
-    """Refuse query parameters that an `/api/v1` route does not know, and those that are said twice."""
+    """Refuse query parameters that a route does not know, and those that are said twice."""
     app.before_request(_check)
 
 
 def _check() -> None:
-    if request.endpoint is None or not request.path.startswith(_PREFIX):
+    if request.endpoint is None or not request.path.startswith(_PREFIXES):
         return
-    known: tuple[str, ...] = getattr(current_app.view_functions[request.endpoint], _NOTE, ())
+    known: tuple[str, ...] | None = getattr(current_app.view_functions[request.endpoint], _NOTE, ())
+    if known is None:
+        return
     for name, values in request.args.lists():
         if name not in known:
             raise Invalid(_unknown(name[:64], known))

@@ -24,10 +24,11 @@ from werkzeug.exceptions import HTTPException, Unauthorized
 
 from memory_core import limits
 from memory_core.errors import CoreError, Forbidden
-from web import ui_jobs, ui_knowledge, ui_sessions, ui_wiki
+from web import lists, ui_jobs, ui_knowledge, ui_sessions, ui_wiki
 from web.answers import status_of
 from web.auth import COOKIE, MAY, Tokens, allowed_caller, keep_cookie
 from web.parts import Parts
+from web.query import takes, takes_anything
 from web.times import Times, lasting
 
 _POLICY = "default-src 'none'; style-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
@@ -58,6 +59,7 @@ def blueprint(parts: Parts) -> Blueprint:
     routes.record_once(lambda state: _filters(state.app, parts))
 
     @routes.get("/<path:_>")
+    @takes_anything
     def _unknown(_: str) -> Response:
         return _message(404, "Its address may be mistyped, or what it showed is gone.")
 
@@ -84,11 +86,12 @@ def _filters(app: Any, parts: Parts) -> None:
 
 def _signing(routes: Blueprint) -> None:
     @routes.get("/sign-in")
+    @takes("next")
     def sign_in() -> Response:
         try:
             g.caller = allowed_caller(request, "read")
         except (Unauthorized, Forbidden):
-            return _form(request.args.get("next", ""))
+            return _form(lists.given("next") or "")
         return make_response(render_template("sign_in.html", principal=g.caller.principal))
 
     @routes.post("/sign-in")

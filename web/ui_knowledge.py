@@ -13,6 +13,7 @@ from web import lists
 from web.api_knowledge import cursor_said, cursor_text
 from web.auth import needs
 from web.parts import Parts
+from web.query import takes
 from web.ui_wiki import named
 
 _STATES = ("active", "forgotten")
@@ -22,6 +23,7 @@ _VERSIONS = 20
 def add(routes: Blueprint, parts: Parts) -> None:
     @routes.get("/projects/<workspace>/<project>/knowledge", endpoint="knowledge")
     @needs("read")
+    @takes("limit", "state", "after")
     def _knowledge(workspace: str, project: str) -> str:
         limit, state = (
             lists.limit(limits.KNOWLEDGE_LIST_MAX, limits.KNOWLEDGE_LIST_MAX),
@@ -50,6 +52,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/knowledge/<text>")
     @needs("read")
+    @takes("before")
     def entry(text: str) -> str:
         before = lists.number("before")
         with parts.database.snapshot() as reading:

@@ -16,6 +16,7 @@ from memory_core.store.database import Snapshot
 from web import lists
 from web.auth import current, needs
 from web.parts import Parts
+from web.query import takes
 from web.shapes import HANDOFF_STATES
 from web.ui_wiki import named, told_handoff
 
@@ -32,6 +33,7 @@ _HEADINGS = {
 def add(routes: Blueprint, parts: Parts) -> None:
     @routes.get("/sessions", endpoint="sessions")
     @needs("read")
+    @takes("limit", "before", "workspace", "project")
     def _sessions() -> str:
         limit = lists.limit()
         with parts.database.snapshot() as reading:
@@ -48,6 +50,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/sessions/<text>")
     @needs("read")
+    @takes("limit", "after")
     def session(text: str) -> str:
         limit, after = lists.limit(_EVENTS), lists.number("after") or 0
         with parts.database.snapshot() as reading:
@@ -70,6 +73,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/handoffs", endpoint="handoffs")
     @needs("read")
+    @takes("limit", "state", "before", "workspace", "project")
     def _handoffs() -> str:
         limit, state = lists.limit(), lists.state(*HANDOFF_STATES)
         with parts.database.snapshot() as reading:

@@ -26,6 +26,7 @@ from web.auth import current, needs
 from web.markdown import Markdown
 from web.pages import page_asked
 from web.parts import Parts
+from web.query import takes
 from web.shapes import handoff_shape
 from web.snippets import marked
 
@@ -42,6 +43,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/")
     @needs("read")
+    @takes("limit", "after")
     def home() -> str:
         limit = lists.limit(limits.LIST_MAX)
         after = lists.pair("after")
@@ -55,6 +57,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/projects/<workspace>/<project>")
     @needs("read")
+    @takes("limit", "after")
     def project(workspace: str, project: str) -> str:
         with parts.database.snapshot() as reading:
             return _project(reading, named(reading, workspace, project), parts.clock.now_us())
@@ -68,6 +71,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/projects/<workspace>/<project>/versions/<path:path>")
     @needs("read")
+    @takes("before", "limit")
     def versions(workspace: str, project: str, path: str) -> str:
         place, before = page_path(path), lists.number("before")
         limit = lists.limit()
@@ -100,6 +104,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/search")
     @needs("read")
+    @takes("q", "scope")
     def search() -> str:
         text, scope = lists.given("q") or "", lists.given("scope") or ""
         with parts.database.snapshot() as reading:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from client import detached
 from client.output import confirm, emit, fail, json_option, table
 from client.settings import load
 from client.spool import Spool
@@ -42,15 +43,24 @@ def list_entries(as_json: bool) -> None:
 @click.option("--all", "everything", is_flag=True, help="Every refused event.")
 @json_option
 def retry(names: tuple[str, ...], everything: bool, as_json: bool) -> None:
-    """Put refused events back, to be sent again by the next hook or by `memoryd hook --drain`."""
-    spool = Spool(load().spool_dir)
+    """Put refused events back and send them again, in the background. `memoryd hook --drain` does it here and now."""
+    settings = load()
+    spool = Spool(settings.spool_dir)
     chosen = _chosen(spool, names, everything=everything)
     try:
         for name in chosen:
             spool.take_back(name)
     except ValueError as error:
         fail(Invalid(str(error)), as_json=as_json)
-    emit({"retried": chosen}, as_json=as_json, text=lambda: click.echo(f"{len(chosen)} put back"))
+    finally:
+        # What was put back before one that cannot be is sent too. One that runs already looks again.
+        if spool.names():
+            detached.start(settings)
+    emit(
+        {"retried": chosen},
+        as_json=as_json,
+        text=lambda: click.echo(f"{len(chosen)} put back, and on the way to {settings.url}"),
+    )
 
 
 @command.command()

@@ -125,7 +125,12 @@ def _wiki(said: dict[str, Any]) -> str:
         f"{_many(said.get('files', 0), 'file')} of {_many(said.get('pages', 0), 'page')}",
         "changes are seen at once" if watcher.get("state") == "watching" else "looked at every 30 s",
     ]
-    left = [(said.get("waiting"), "still changing"), (said.get("broken"), "no text")]
+    unwritten = said.get("unwritten", 0)
+    left = [
+        (said.get("waiting", 0) - unwritten, "still changing"),
+        (unwritten, "to be written"),
+        (said.get("broken"), "no text"),
+    ]
     return ", ".join([*told, *(f"{number} {what}" for number, what in left if number)])
 
 

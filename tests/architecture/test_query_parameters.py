@@ -1,4 +1,4 @@
-"""What an `/api/v1` route reads of its query is what it says that it takes: what it does not say is refused before it runs."""
+"""What a route of `/api/v1` or `/ui` reads of its query is what it says that it takes: what it does not say is refused before it runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,11 @@ _NAMED = {"given", "number", "pair"}
 
 
 def api_modules() -> list[Path]:
-    return [path for path in sorted(WEB.glob("*.py")) if 'url_prefix="/api/v1' in path.read_text()]
+    return [
+        path
+        for path in sorted(WEB.glob("*.py"))
+        if path.name.startswith("ui") or 'url_prefix="/api/v1' in path.read_text()
+    ]
 
 
 def calls(node: ast.AST) -> Iterator[ast.Call]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -17,7 +19,7 @@ from client.drain import deliver, drain
 from client.settings import ClientSettings
 from client.spool import Entry, Spool
 from memory_core import limits
-from tests.client.gate_server import Gate, answers, commits, in_turn
+from tests.client.gate_server import Gate, answers, commits, in_turn, key_of
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -54,6 +56,81 @@ def test_a_drain_whose_server_is_away_holds_up_no_drain_of_another_url(
     detached.nudge(wrong)
     pausing.join(20)
     assert not pausing.is_alive()
+
+
+@pytest.fixture
+def swallowing() -> Iterator[str]:
+    """The URL of a port that answers no packet: its queue of connections is full, and nobody takes one from it."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        waiting: list[socket.socket] = []
+        try:
+            for _ in range(8):
+                one = socket.socket()
+                one.setblocking(False)
+                waiting.append(one)
+                with suppress(BlockingIOError):
+                    one.connect(listening.getsockname())
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+        finally:
+            for one in waiting:
+                one.close()
+
+
+def test_a_drain_whose_packets_are_swallowed_holds_up_no_drain_of_another_url(
+    monkeypatch: pytest.MonkeyPatch,
+    gate: Gate,
+    spool: Spool,
+    spooled: Fill,
+    settings_of: MakeSettings,
+    swallowing: str,
+):
+    spooled(8)
+    monkeypatch.setattr(limits, "DRAIN_REQUEST_SECONDS", 5.0)
+    unheard = threading.Thread(target=drain, args=(spool, settings_of(swallowing)), kwargs={"seconds": 60})
+    unheard.start()
+
+    # Less time than one request of the other may take: who waited for its turn would deliver nothing.
+    report = drain(spool, settings_of(gate.url), seconds=3)
+
+    assert (report.delivered, report.is_elsewhere, spool.names()) == (8, False, [])
+    assert unheard.is_alive()
+    unheard.join(60)
+    assert not unheard.is_alive()
+    assert "no answer (TimeoutError); 0 kept" in log_of(settings_of(swallowing))
+
+
+def test_while_packets_are_swallowed_the_lock_is_not_taken(
+    spool: Spool, spooled: Fill, settings_of: MakeSettings, swallowing: str
+):
+    spooled(1)
+    seen: list[bool] = []
+
+    def look() -> None:
+        lock = detached.try_sending(settings_of())
+        seen.append(lock is not None)
+        if lock is not None:
+            os.close(lock)
+
+    looking = threading.Timer(0.3, look)
+    looking.start()
+    report = deliver(spool, settings_of(swallowing), seconds=1)
+    looking.join()
+
+    assert seen == [True]
+    assert "no answer from" in report.stopped
+    assert len(spool.names()) == 1
+
+
+def test_what_is_too_old_goes_also_while_nobody_is_reached(
+    spool: Spool, spooled: Fill, settings_of: MakeSettings
+):
+    spooled(1, now_us=1_000_000_000)
+
+    drain(spool, settings_of("http://127.0.0.1:9"), seconds=0.2)
+
+    assert spool.names() == []
 
 
 def test_a_hook_wakes_the_drain_that_pauses_because_nobody_answered(
@@ -168,3 +245,20 @@ def test_a_token_that_is_not_accepted_is_said_by_the_exit_code(home: Path, gate:
     ended, said = drained(home, gate.url)
 
     assert (ended, "answered 401" in said) == (4, True), said
+
+
+def test_a_retry_delivers_by_itself(home: Path, gate: Gate, spool: Spool, spooled: Fill):
+    (entry,) = spooled(1)
+    spool.reject(entry.name, "the server calls it invalid")
+
+    done = subprocess.run(
+        [sys.executable, "-m", "client", "spool", "retry", "--all"],
+        capture_output=True,
+        cwd=ROOT,
+        env={"HOME": str(home), "MEMORYD_URL": gate.url, "MEMORYD_TOKEN": "of-the-test"},
+        timeout=60,
+        check=False,
+    )
+
+    assert (done.returncode, b"1 put back" in done.stdout) == (0, True), done
+    assert [key_of(item) for item in gate.wait_for(1)] == [entry.key]

@@ -8,10 +8,19 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from client import detached
 from client.commands.spool import command
 from client.settings import load
 from client.spool import Spool
 from tests.client.conftest import NOW_US
+
+
+@pytest.fixture(autouse=True)
+def started(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """URLs for which a drain was started; none is, in this process."""
+    urls: list[str] = []
+    monkeypatch.setattr(detached, "start", lambda settings: urls.append(settings.url))
+    return urls
 
 
 @pytest.fixture
@@ -42,12 +51,28 @@ def test_the_list_names_what_waits_and_what_was_refused_and_why_but_no_content(s
     assert "never shown" not in run("list").output
 
 
-def test_a_retry_puts_back_what_was_named(spool: Spool):
+def test_a_retry_puts_back_what_was_named_and_has_it_sent(spool: Spool, started: list[str]):
     first, second = refused(spool, 0), refused(spool, 1)
 
     assert run("retry", first).exit_code == 0
 
     assert (spool.names(), spool.rejected()) == ([first], [second])
+    assert started == [load().url]
+
+
+def test_a_retry_of_what_is_no_entry_says_so_and_sends_what_is_one(spool: Spool, started: list[str]):
+    first, torn = refused(spool, 0), refused(spool, 1)
+    Path(spool.directory, "rejected", torn).write_bytes(b"{")
+
+    told = run("retry", first, torn)
+
+    assert (told.exit_code, "can only be discarded" in told.output) == (1, True)
+    assert (spool.names(), len(started)) == ([first], 1)
+
+
+def test_a_retry_of_nothing_starts_nothing(spool: Spool, started: list[str]):
+    assert run("retry", "--all").exit_code == 0
+    assert started == []
 
 
 def test_discarding_asks_and_a_no_keeps_everything(spool: Spool):

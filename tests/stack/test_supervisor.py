@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
-from tests.stack.conftest import TreeStart, is_alive, wait_until
+from tests.stack.conftest import ROOT, TreeStart, is_alive, wait_until
 from workers import exit_codes
 from workers.supervisor.lock import Roster
 
@@ -241,3 +242,25 @@ def test_a_port_that_is_taken_is_named(start_tree: TreeStart) -> None:
 
     assert tree.process.returncode == exit_codes.UNAVAILABLE
     assert f"port {taken}" in complaint
+
+
+def test_a_first_start_that_cannot_have_its_port_makes_no_data_directory(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        holder.listen()
+        taken = holder.getsockname()[1]
+        environ = {**os.environ, "MEMORYD_DATA_DIR": str(data), "MEMORYD_PORT": str(taken)}
+        run = subprocess.run(
+            [sys.executable, "-m", "tests.stack.tiny_tree"],
+            env=environ,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=40,
+            cwd=ROOT,
+        )
+
+    assert run.returncode == exit_codes.UNAVAILABLE
+    assert f"port {taken}" in run.stderr
+    assert not data.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from html import unescape
 
 import pytest
 
@@ -100,3 +101,45 @@ def test_what_is_true_or_false_takes_no_other_word(wiki: House, said: str) -> No
     answer = wiki.get(f"{PROJECT}/pages/a.md?include_expired={said}")
 
     assert answer.status_code == (400 if said else 200)
+
+
+@pytest.mark.parametrize(
+    ("address", "known"),
+    [
+        ("/ui/", "known are: limit, after"),
+        ("/ui/projects/default/p", "known are: limit, after"),
+        ("/ui/projects/default/p/pages/a.md", "takes none"),
+        ("/ui/projects/default/p/versions/a.md", "known are: before, limit"),
+        ("/ui/projects/default/p/knowledge", "known are: limit, state, after"),
+        ("/ui/search", "known are: q, scope"),
+        ("/ui/sessions", "known are: limit, before, workspace, project"),
+        ("/ui/handoffs", "known are: limit, state, before, workspace, project"),
+        ("/ui/jobs", "takes none"),
+        ("/ui/sign-in", "known are: next"),
+    ],
+)
+def test_a_page_of_the_browser_refuses_it_as_a_page(wiki: House, address: str, known: str) -> None:
+    assert wiki.get(address).status_code == 200
+
+    answer = wiki.get(f"{address}?x=1")
+
+    assert (answer.status_code, answer.mimetype) == (400, "text/html")
+    text = unescape(answer.get_data(as_text=True))
+    assert "there is no parameter 'x' here" in text
+    assert known in text
+
+
+def test_mcp_and_the_pool_refuse_it_too(wiki: House) -> None:
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+
+    answer = wiki.post("/mcp?foo=1", asked)
+    assert (answer.status_code, answer.json["code"]) == (400, "invalid")
+    assert "there is no parameter 'foo' here; known are: flavor" in answer.json["error"]
+    assert wiki.post("/mcp?flavor=moonshot&flavor=x", asked).status_code == 400
+    assert wiki.post("/mcp?flavor=moonshot", asked).status_code == 200
+    assert "takes none" in wiki.get("/pool/about?x=1").json["error"]
+
+
+def test_an_address_that_is_not_there_is_not_there_whatever_it_is_asked(wiki: House) -> None:
+    assert wiki.get("/ui/nowhere?x=1").status_code == 404
+    assert wiki.get("/api/v1/nowhere?x=1").status_code == 404

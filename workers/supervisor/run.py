@@ -72,15 +72,16 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     environ = data_dir.environment(settings, _absolute_path(os.environ))
     if any(config.section(settings, name) for name in _ROOMS_TABLES):
         _asked("workers.settings_check", environ, _SETTINGS_CHECK_SECONDS)
+    if not settings.marker_file.exists():
+        # Nothing of ours can hold a port yet, and a first start that cannot be leaves nothing behind.
+        _require_ports(specs, clock)
     _ready_directory(settings, specs)
     names = [spec.name for spec in specs]
     lock = TreeLock(settings.run_dir, names)
     logs.configure(settings, "-".join(("supervisor", *only)))
     roster = Roster(settings.run_dir, only)
     end_leftovers(roster.read(), settings.data_dir, clock)
-    for spec in specs:
-        for host, port in spec.listens:
-            require_free(host, port, clock, _say)
+    _require_ports(specs, clock)
     if endpoint is not None:
         broker.lay_out(settings, endpoint)
     elif settings.broker_url and any(spec.access == "owns" for spec in specs):
@@ -105,6 +106,12 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     code = tree.run()
     lock.release()
     return code
+
+
+def _require_ports(specs: Sequence[ChildSpec], clock: Clock) -> None:
+    for spec in specs:
+        for host, port in spec.listens:
+            require_free(host, port, clock, _say)
 
 
 def _ready_directory(settings: Settings, specs: Sequence[ChildSpec]) -> None:

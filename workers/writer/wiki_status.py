@@ -90,7 +90,8 @@ class StatusFile:
             "files_read": seen.reads,
             "files": sum(state.files for state in states),
             "pages": sum(state.pages for state in states),
-            "waiting": sum(state.waiting for state in states),
+            # Whatever is still to come, either way: who waits for 0 finds files and database in step.
+            "waiting": sum(state.waiting + state.unwritten for state in states),
             "unwritten": sum(state.unwritten for state in states),
             "broken": sum(state.broken for state in states),
             "held": held,
