@@ -167,6 +167,27 @@ def test_gc_preserves_references_then_collects_after_session_deletion(house: Hou
     assert [p.name for p in house.settings.assets.iterdir()] == [".lock"]
 
 
+def test_custom_databases_in_one_parent_have_isolated_asset_namespaces(tmp_path: Path):
+    """The same bytes in two data directories side by side: what one forgets and collects the other still has."""
+    bootstrap.load_jobs()
+    one, other = House(tmp_path / "one"), House(tmp_path / "two")
+    asset = one.keep(b"picture")
+    assert other.keep(b"picture") == asset
+    holder = other.session(TurnEvent(kind="user_message", payload={"text": "look"}, assets=(asset,)))
+    for house in (one, other):
+        house.maintain()
+        house.store.clock.advance(8 * DAY)
+        house.age(asset)
+
+    assert one.maintain()["files_removed"] == 1
+
+    assert "files_removed" not in other.maintain()
+    assert b"".join(other.files.read(asset.sha256, asset.bytes)) == b"picture"
+    assert len(stored(other.store, holder.session)) == 1
+    for house in (one, other):
+        house.store.close()
+
+
 def test_an_asset_that_is_referred_to_again_is_as_good_as_new(house: House):
     house.keep(b"picture")
     house.maintain()
