@@ -29,9 +29,12 @@ def recover(
     identity = identity_of(directory, os.environ)
     port = HttpSession(Transport(settings or load()), session_id, identity)
     port.claim()
+    is_done = False
     try:
         port.confirm_replay(port.replay())
-        return port.recover(accept_unknown_effects=accept_unknown_effects)
+        report = port.recover(accept_unknown_effects=accept_unknown_effects)
+        is_done = True
+        return report
     finally:
         with suppress(CoreError):
-            port.release()
+            port.release(is_patient=is_done)

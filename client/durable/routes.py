@@ -72,11 +72,14 @@ class HttpSession:
     def has_lease(self) -> bool:
         return bool(self._lease)
 
-    def release(self) -> None:
-        """Does nothing where no lease is held. Never looks at the directory: what is gone must not keep a lease."""
+    def release(self, *, is_patient: bool = True) -> None:
+        """Does nothing where no lease is held. Never looks at the directory: what is gone must not keep a lease. Not `is_patient`: one try,
+        so that a server that does not answer holds nobody up; the lease ends by itself."""
         if self._lease:
             lease, self._lease = self._lease, ""
-            self._transport.write("POST", self._path("release"), {"directory": self._place()}, lease=lease)
+            within = None if is_patient else limits.DURABLE_LET_GO_SECONDS
+            body = {"directory": self._place()}
+            self._transport.write("POST", self._path("release"), body, lease=lease, within_seconds=within)
 
     # --- the transcript ---
 

@@ -128,7 +128,7 @@ class DurableAgentSession:
             try:
                 self._read_all()
             except BaseException:
-                self._release_quietly()
+                self._release_quietly(is_patient=False)
                 raise
             self._toolbox.reset()
             self._is_dropped = False
@@ -319,9 +319,7 @@ class DurableAgentSession:
 
     def release(self) -> None:
         """Let go of the session without ending it; somebody else may resume it at once."""
-        with self._exclusively():
-            self._poison = self._poison or "it was released"
-            self._release_quietly()
+        self._let_go(is_patient=True)
 
     def __enter__(self) -> DurableAgentSession:
         return self
@@ -335,9 +333,14 @@ class DurableAgentSession:
         if kind is None and self.is_usable:
             self.close()
         else:
-            self.release()
+            self._let_go(is_patient=kind is None)
 
     # --- inside ---
+
+    def _let_go(self, *, is_patient: bool) -> None:
+        with self._exclusively():
+            self._poison = self._poison or "it was released"
+            self._release_quietly(is_patient=is_patient)
 
     def _setting(self, calls: Calls) -> Setting:
         return Setting(
@@ -390,8 +393,8 @@ class DurableAgentSession:
         finally:
             self._lock.release()
 
-    def _release_quietly(self) -> None:
-        """A lease that cannot be given back now ends by itself."""
+    def _release_quietly(self, *, is_patient: bool = True) -> None:
+        """A lease that cannot be given back now ends by itself: where something failed already nobody waits for a server that is away."""
         self._is_open = False
         with suppress(CoreError):
-            self._port.release()
+            self._port.release(is_patient=is_patient)

@@ -38,8 +38,16 @@ class Transport:
         self._clock = clock or SystemClock()
         self._patience_seconds = patience_seconds
 
-    def write(self, method: str, path: str, body: Mapping[str, Any] | None = None, *, lease: str = "") -> Any:
-        """The answer to a write, which takes effect once.
+    def write(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        lease: str = "",
+        within_seconds: float | None = None,
+    ) -> Any:
+        """The answer to a write, which takes effect once. `within_seconds`: one try of so long, instead of patience.
 
         Raises what the server refuses by class; `Unavailable` where nothing was kept; `OutcomeUnknown` where
         nobody knows.
@@ -47,12 +55,15 @@ class Transport:
         data = capped_json.encode(
             dict(body or {}), max_bytes=limits.REQUEST_BODY_MAX_BYTES, what="the request"
         )
-        return self.write_text(method, path, data, lease=lease)
+        return self.write_text(method, path, data, lease=lease, within_seconds=within_seconds)
 
-    def write_text(self, method: str, path: str, data: bytes, *, lease: str = "") -> Any:
+    def write_text(
+        self, method: str, path: str, data: bytes, *, lease: str = "", within_seconds: float | None = None
+    ) -> Any:
         """As `write`, of a body that is JSON already."""
         headers = {"Idempotency-Key": secrets.token_hex(16), **_leased(lease)}
-        return self._insist(path, self._asking(method, path, data, headers), is_write=True)
+        ask = self._asking(method, path, data, headers, within_seconds)
+        return self._insist(path, ask, is_write=True, patience_seconds=within_seconds and 0.0)
 
     def read(self, path: str, *, lease: str = "", **query: str | int | None) -> Any:
         """The answer to a question. Raises as `write`."""
@@ -123,14 +134,19 @@ class Transport:
         )
 
     def _asking(
-        self, method: str, path: str, data: bytes | None, headers: Mapping[str, str]
+        self,
+        method: str,
+        path: str,
+        data: bytes | None,
+        headers: Mapping[str, str],
+        within_seconds: float | None = None,
     ) -> Callable[[], gate.Answer]:
         return lambda: gate.request(
             method,
             self._settings.url,
             _API + path,
             token=self._settings.token(),
-            timeout_seconds=limits.DURABLE_REQUEST_SECONDS,
+            timeout_seconds=within_seconds or limits.DURABLE_REQUEST_SECONDS,
             body=data,
             headers=headers,
             answer_max_bytes=limits.DURABLE_ANSWER_MAX_BYTES,
@@ -138,9 +154,16 @@ class Transport:
         )
 
     def _insist(
-        self, path: str, ask: Callable[[], gate.Answer], *, is_write: bool, is_json: bool = True
+        self,
+        path: str,
+        ask: Callable[[], gate.Answer],
+        *,
+        is_write: bool,
+        is_json: bool = True,
+        patience_seconds: float | None = None,
     ) -> Any:
-        end = self._clock.monotonic() + self._patience_seconds
+        patience = self._patience_seconds if patience_seconds is None else patience_seconds
+        end = self._clock.monotonic() + patience
         pause, is_unknown = limits.DURABLE_RETRY_SECONDS, False
         while True:
             retry_after = 0.0

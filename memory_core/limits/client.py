@@ -38,6 +38,8 @@ CLIENT_ANSWER_MAX_BYTES = 4 * MIB
 DURABLE_REQUEST_SECONDS = 30.0
 DURABLE_PATIENCE_SECONDS = 30.0
 DURABLE_RETRY_SECONDS = 0.1
+#: A lease that is given back because something else failed: one try of so long; then it ends by itself.
+DURABLE_LET_GO_SECONDS = 2.0
 DURABLE_RETRY_MAX_SECONDS = 5.0
 #: Each step of reading a replay.
 DURABLE_REPLAY_SECONDS = 60.0

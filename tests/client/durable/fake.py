@@ -127,7 +127,7 @@ class FakePort:
     def renew(self) -> None:
         self._check_lease()
 
-    def release(self) -> None:
+    def release(self, *, is_patient: bool = True) -> None:
         if self.has_lease:
             self._server.holder = None
 
