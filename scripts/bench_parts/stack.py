@@ -22,7 +22,8 @@ from memory_core.store.database import open_reader
 from scripts.bench_parts import verify
 from scripts.bench_parts.figures import Result
 from scripts.bench_parts.verify import Sent
-from tests.e2e.running import ROOT, Running, free_port, wait_until
+from tests.e2e.running import ROOT, Running, wait_until
+from tests.ports import free_pair
 from workers.broker import broker_url
 from workers.queue.admission import CommandQueue
 from workers.queue.connect import writer_client
@@ -152,7 +153,7 @@ class Stack(Running):
     @contextmanager
     def second_web(self, application: str) -> Generator[int]:
         """Another web process beside the stack's own, under the same gunicorn configuration; its port."""
-        port = free_port()
+        port = free_pair()
         process = subprocess.Popen(
             [sys.executable, "-m", "gunicorn", "--config", "python:web.gunicorn_conf", application],
             env={**self.environ, "MEMORYD_PORT": str(port)},

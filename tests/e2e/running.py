@@ -5,9 +5,7 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import random
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ from redis import Redis
 
 from memory_core import config
 from memory_core.config import Settings
+from tests.ports import free_pair
 from tests.store.databases import ready as make_ready
 from workers.broker import broker_url
 from workers.queue.keys import Keys
@@ -47,24 +46,6 @@ def _patched(conditions: Sequence[str]) -> dict[str, str]:
         return {}
     path = os.pathsep.join((str(ROOT / "tests" / "mutants" / "loader"), str(ROOT)))
     return {MUTANT: ",".join(names), "PYTHONPATH": path}
-
-
-def free_port() -> int:
-    """A loopback port that is free together with the next one (the probes').
-
-    Below the range of outgoing connections: a poll of a port in that range, while nobody listens, can
-    connect to itself and then holds the port.
-    """
-    chance = random.Random()
-    while True:
-        port = chance.randrange(20_000, 32_000)
-        with socket.socket() as first, socket.socket() as second:
-            try:
-                first.bind(("127.0.0.1", port))
-                second.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
 
 
 def wait_until(what: Callable[[], Any], *, seconds: float, saying: str) -> Any:
@@ -115,7 +96,7 @@ class Running:
         self.only = tuple(only)
         self.data_dir = data_dir or home / "data"
         self._is_ours = data_dir is None
-        self.port = port or free_port()
+        self.port = port or free_pair()
         self.environ = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),

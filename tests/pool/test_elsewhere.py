@@ -27,7 +27,8 @@ from tests.mutants import job_kinds
 from tests.pool import apart
 from tests.pool.conftest import LOADER, ROOT
 from tests.pool.whole_stack import QUICK, Stack
-from tests.stack.conftest import free_ports, make_tree, wait_until
+from tests.ports import free_ports
+from tests.stack.conftest import make_tree, wait_until
 from web.parts import build
 from workers import broker
 

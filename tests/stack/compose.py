@@ -22,8 +22,9 @@ from typing import Any
 
 import yaml
 
+from tests.ports import free_ports
 from tests.stack import contained
-from tests.stack.conftest import ROOT, free_ports, is_alive, wait_until
+from tests.stack.conftest import ROOT, is_alive, wait_until
 from workers import broker
 
 FILE = ROOT / "docker-compose.yml"

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from memory_core.config import Settings
+from tests.ports import free_ports
 from tests.stack.asking import ask, tasks
-from tests.stack.conftest import ROOT, RunningTree, TreeStart, free_ports, wait_until
+from tests.stack.conftest import ROOT, RunningTree, TreeStart, wait_until
 from workers import exit_codes, heartbeat
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]

@@ -13,7 +13,7 @@ from typing import Any
 import redis
 
 from memory_core.config import Settings
-from tests.e2e.running import free_port
+from tests.ports import free_pair
 from tests.queue.broker import until
 from tests.web.house import House
 
@@ -25,7 +25,7 @@ class Served:
 
     def __init__(self, house: House, app: str = "web.app:create_app()", *options: str) -> None:
         self.house = house
-        self.port = free_port()
+        self.port = free_pair()
         self.url = f"http://127.0.0.1:{self.port}"
         self.settings: Settings = dataclasses.replace(
             house.settings, port=self.port, probe_port=self.port + 1
