@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import uuid
+from functools import lru_cache
 
 from memory_core.clock import Clock
 from memory_core.errors import Invalid
@@ -32,7 +33,7 @@ class IdSource:
             value = self._last
         high = (value >> 12) << 16 | 0x7000 | (value & 0xFFF)
         low = int.from_bytes(os.urandom(8), "big") & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000
-        return high.to_bytes(8, "big") + low.to_bytes(8, "big")
+        return (high << 64 | low).to_bytes(16, "big")
 
 
 def id_text(value: bytes) -> str:
@@ -47,6 +48,7 @@ def id_bytes(text: str) -> bytes:
         raise Invalid(f"not an id: {text[:64]!r}") from error
 
 
+@lru_cache(maxsize=1_024)
 def session_id_from(vendor_id: str) -> bytes:
     """A session's id: a vendor's UUID as it is, any other text by UUIDv5 (namespace OID)."""
     try:

@@ -42,6 +42,7 @@ class Store:
         tx.now, tx.envelope = self.clock.now_us(), envelope
         try:
             yield tx
+            tx.write_held()
         except BaseException:
             self.connection.execute("ROLLBACK")
             raise

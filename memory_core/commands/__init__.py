@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, TypeVar
 
 import msgspec
@@ -39,13 +40,18 @@ class CommandKind:
         """The command in a body of that (or an older) version; `Invalid` if it does not fit."""
         try:
             if version == self.version:
-                return msgspec.json.decode(body, type=self.body)
+                return _decoder(self.body).decode(body)
             value = msgspec.json.decode(body)
             for step in range(version, self.version):
                 value = self.upcasts[step](value)
             return msgspec.convert(value, type=self.body)
         except (msgspec.MsgspecError, KeyError) as error:
             raise Invalid(f"a {self.name} command of version {version} cannot be read: {error}") from error
+
+
+@cache
+def _decoder(body: type[Any]) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(body)
 
 
 registry: Registry[CommandKind] = Registry("command")

@@ -1,14 +1,13 @@
 """The command behind every hook: one event becomes one observation of its session.
 
-The hot path. An event of a known session that stays in its directory costs four statements (session, twins,
-insert, counters); the full text of all events of a batch is indexed at its commit.
+The hot path. An event of a known session that stays in its directory costs two statements (twins, insert); the session's
+row is read once and written once for all events of a batch, and their full text is indexed at its commit.
 """
 
 from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
@@ -63,7 +62,7 @@ def record(body: RecordObservation, tx: Transaction) -> Answer | Refusal:
     """Store the event; the answer says whether it was a duplicate. Makes session, project and workspace where missing."""
     event = body.event
     session_id = session_id_from(event.session_key)
-    session = sessions.one(tx, session_id)
+    session = sessions.current(tx, session_id)
     if session is not None and session["owner"] not in (None, tx.principal):
         return Refusal(code="forbidden", message="this session belongs to another principal")
     recorded_at = tx.envelope.recorded_at if tx.envelope else tx.now
@@ -200,17 +199,17 @@ def _continue(tx: Transaction, arrival: _Arrival, session: Row) -> None:
         ended_at, end_reason, refinalise_at = None, None, None
     elif ended_at is not None:
         refinalise_at = tx.now + _DEBOUNCE_US
-    sessions.touch(
+    sessions.count_event(
         tx,
         arrival.session_id,
         substance=int(not event.is_boundary),
         moment=arrival.moment,
-        new_title=_title_for_session(event),
-        new_cwd=_tree(arrival.cwd),
-        new_model=event.model,
-        new_ended_at=ended_at,
-        new_end_reason=end_reason,
-        new_refinalise_at=refinalise_at,
+        title=_title_for_session(event),
+        cwd=_tree(arrival.cwd),
+        model=event.model,
+        ended_at=ended_at,
+        end_reason=end_reason,
+        refinalise_at=refinalise_at,
     )
 
 
@@ -222,39 +221,34 @@ def _resumes(event: HookEvent, session: Row, moment: int) -> bool:
 
 def _store(tx: Transaction, arrival: _Arrival, project_id: bytes, twin_hash: bytes, source: str) -> None:
     event, tool = arrival.event, arrival.event.tool
-    kept: dict[str, Any] = dict.fromkeys(
-        ("tool", "tool_family", "tool_call", "command", "paths", "outcome", "result")
-    )
-    if tool is not None:
-        kept = {
-            "tool": tool.name,
-            "tool_family": tool.family,
-            "tool_call": tool.call_id,
-            "command": tool.command,
-            "paths": json.dumps(tool.paths, ensure_ascii=False) if tool.paths else None,
-            "outcome": tool.outcome.value,
-            "result": tool.result,
-        }
     observations.add(
         tx,
-        id=tx.new_id(),
-        project_id=project_id,
-        owner=tx.principal,
-        token_scope=tx.token_scope,
-        session_id=arrival.session_id,
-        kind=event.kind.value,
-        source_event=event.source_event,
-        extension=event.extension,
-        speaker=event.speaker.value,
-        speaker_name=event.speaker_name,
-        search_words=capture.search_words(event),
-        title=event.title,
-        body=event.body,
-        agent_id=event.agent_id,
-        importance=capture.importance(event),
-        twin_hash=twin_hash,
-        source=source,
-        occurred_at=event.occurred_at,
-        recorded_at=arrival.recorded_at,
-        **kept,
+        {
+            "id": tx.new_id(),
+            "project_id": project_id,
+            "owner": tx.principal,
+            "token_scope": tx.token_scope,
+            "session_id": arrival.session_id,
+            "kind": event.kind.value,
+            "source_event": event.source_event,
+            "extension": event.extension,
+            "speaker": event.speaker.value,
+            "speaker_name": event.speaker_name,
+            "search_words": capture.search_words(event),
+            "title": event.title,
+            "body": event.body,
+            "tool": tool and tool.name,
+            "tool_family": tool and tool.family,
+            "tool_call": tool and tool.call_id,
+            "command": tool and tool.command,
+            "paths": json.dumps(tool.paths, ensure_ascii=False) if tool and tool.paths else None,
+            "outcome": tool and tool.outcome.value,
+            "result": tool and tool.result,
+            "agent_id": event.agent_id,
+            "importance": capture.importance(event),
+            "twin_hash": twin_hash,
+            "source": source,
+            "occurred_at": event.occurred_at,
+            "recorded_at": arrival.recorded_at,
+        },
     )

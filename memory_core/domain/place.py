@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
+from functools import lru_cache
 
 from memory_core.errors import Invalid
 from memory_core.limits import NAME_MAX_CHARS, PATH_MAX_BYTES
@@ -72,6 +73,7 @@ def project_named(workspace: str | None, project: str) -> tuple[str, str]:
     return DEFAULT_WORKSPACE, GLOBAL_PROJECT
 
 
+@lru_cache(maxsize=512)
 def plain_path(path: str | None) -> str | None:
     """One spelling of an absolute path: `/` between segments, none at the end; None for what is no absolute path.
 

@@ -33,11 +33,14 @@ _ADD = Statement(
         {column.name: bindparam(column.name) for column in observations.c if column.name != "seq"}
     )
 )
+_TWINS_MAX = 8
+#: Asked for each event: what is held back is looked at by who asks.
 _TWINS = Statement(
     select(_o.source, _o.occurred_at, _o.recorded_at)
     .where(_o.session_id == bindparam("session_id"), _o.twin_hash == bindparam("twin_hash"))
     .order_by(_o.seq.desc())
-    .limit(8)
+    .limit(_TWINS_MAX),
+    is_apart=True,
 )
 _FIRST = Statement(
     select(*_PROJECTED)
@@ -128,14 +131,18 @@ def drop_some(tx: Transaction, session_id: bytes, limit: int) -> int:
     return tx.run(_DROP_SOME, session_id=session_id, limit=limit)
 
 
-def add(tx: Transaction, **columns: Any) -> None:
-    """Insert one observation; every column but `seq` is named."""
-    tx.run(_ADD, **columns)
+def add(tx: Transaction, row: dict[str, Any]) -> None:
+    """Insert one observation, with the others of its batch; every column but `seq` is named."""
+    key = (row["session_id"], row["twin_hash"])
+    tx.insert_later(_ADD, row)
+    tx.know(key, [row, *(tx.known(key) or ())])
 
 
-def twins(read: Reading, session_id: bytes, twin_hash: bytes) -> list[Row]:
+def twins(tx: Transaction, session_id: bytes, twin_hash: bytes) -> list[Row]:
     """Source and times of the session's newest events that say the same."""
-    return read.rows(_TWINS, session_id=session_id, twin_hash=twin_hash)
+    stored = tx.rows(_TWINS, session_id=session_id, twin_hash=twin_hash)
+    held = tx.known((session_id, twin_hash))
+    return stored if held is None else [*held, *stored][:_TWINS_MAX]
 
 
 def projection(

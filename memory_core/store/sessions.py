@@ -8,7 +8,6 @@ from sqlalchemy import (
     ColumnElement,
     LargeBinary,
     Select,
-    Text,
     and_,
     bindparam,
     exists,
@@ -37,23 +36,33 @@ _ONE = Statement(
     .outerjoin(durable_sessions, _IS_EXACT)
     .where(sessions.c.id == bindparam("id"))
 )
+#: Asked for each event, so it must not write what others' events changed: it reads rows that nothing of that changes.
+_CURRENT = Statement(
+    select(sessions, projects.c.name.label("project"), workspaces.c.name.label("workspace"), _HAS_OFFER)
+    .join_from(sessions, projects, projects.c.id == sessions.c.project_id)
+    .join(workspaces, workspaces.c.id == projects.c.workspace_id)
+    .where(sessions.c.id == bindparam("id")),
+    is_apart=True,
+)
 _ADD = Statement(insert(sessions).values({column.name: bindparam(column.name) for column in sessions.c}))
-_NEW_MODEL: ColumnElement[str] = bindparam("new_model", type_=Text())
 _NEW_PAGE_ID: ColumnElement[bytes] = bindparam("new_page_id", type_=LargeBinary())
-_TOUCH = Statement(
+#: What an event changes of its session.
+_COUNTED = (
+    sessions.c.observation_count,
+    sessions.c.substance_count,
+    sessions.c.last_event_at,
+    sessions.c.title,
+    sessions.c.cwd,
+    sessions.c.model,
+    sessions.c.ended_at,
+    sessions.c.end_reason,
+    sessions.c.refinalise_at,
+)
+_COUNT_EVENTS = Statement(
     sessions.update()
-    .where(sessions.c.id == bindparam("session_id"))
-    .values(
-        observation_count=sessions.c.observation_count + 1,
-        substance_count=sessions.c.substance_count + bindparam("substance"),
-        last_event_at=func.max(sessions.c.last_event_at, bindparam("moment")),
-        title=func.coalesce(sessions.c.title, bindparam("new_title")),
-        cwd=func.coalesce(sessions.c.cwd, bindparam("new_cwd")),
-        model=func.coalesce(_NEW_MODEL, sessions.c.model),
-        ended_at=bindparam("new_ended_at"),
-        end_reason=bindparam("new_end_reason"),
-        refinalise_at=bindparam("new_refinalise_at"),
-    )
+    .where(sessions.c.id == bindparam("id"))
+    .values({column.name: bindparam(column.name) for column in _COUNTED}),
+    is_apart=True,
 )
 _FINALISED = Statement(
     sessions.update()
@@ -208,10 +217,48 @@ def add(tx: Transaction, **columns: Any) -> None:
     tx.run(_ADD, **columns)
 
 
-def touch(tx: Transaction, session_id: bytes, **changes: Any) -> None:
-    """Count one more event: `substance` (0 or 1), `moment`, and `new_` title, cwd, model, ended_at, end_reason,
-    refinalise_at (the last three are set as given; title and cwd only where there is none)."""
-    tx.run(_TOUCH, session_id=session_id, **changes)
+def current(tx: Transaction, session_id: bytes) -> Row | None:
+    """As `one` without `event_count`, for the many events of a batch: read once, and kept with what they changed."""
+    row = tx.known(session_id)
+    if row is None:
+        found = tx.row(_CURRENT, id=session_id)
+        if found is not None:
+            row = dict(found)
+            tx.know(session_id, row)
+    return row
+
+
+def count_event(
+    tx: Transaction,
+    session_id: bytes,
+    *,
+    substance: int,
+    moment: int,
+    title: str | None,
+    cwd: str | None,
+    model: str | None,
+    ended_at: int | None,
+    end_reason: str | None,
+    refinalise_at: int | None,
+) -> None:
+    """Count one more event, of `substance` 0 or 1, that happened at `moment`. Title and cwd are taken where there is none,
+    a model where there is one; the last three are set as given. Written once for all events of a batch."""
+    row = current(tx, session_id)
+    if row is None:
+        return
+    changed: dict[str, Any] = {
+        **row,
+        "observation_count": row["observation_count"] + 1,
+        "substance_count": row["substance_count"] + substance,
+        "last_event_at": max(row["last_event_at"], moment),
+        "title": title if row["title"] is None else row["title"],
+        "cwd": cwd if row["cwd"] is None else row["cwd"],
+        "model": row["model"] if model is None else model,
+        "ended_at": ended_at,
+        "end_reason": end_reason,
+        "refinalise_at": refinalise_at,
+    }
+    tx.write_later(session_id, changed, _COUNT_EVENTS)
 
 
 def end(tx: Transaction, session_id: bytes, *, ended_at: int, reason: str) -> None:

@@ -24,18 +24,23 @@ class Statement:
 
     Not when its module is imported: a process runs a part of the statements that it loads, and compiling all of them takes longer
     than the rest of its start.
+
+    `is_apart` promises that it neither reads nor writes what a transaction may hold back (`Transaction.write_held`), so
+    that it may run before that is written.
     """
 
-    __slots__ = ("_defaults", "_expression", "sql", "writes")
+    __slots__ = ("_defaults", "_expression", "is_apart", "sql", "writes")
 
     sql: str
+    is_apart: bool
     writes: bool
     #: Values that the expression itself carries (literals become bound parameters too).
     _defaults: dict[str, Any]
 
-    def __init__(self, expression: ClauseElement) -> None:
+    def __init__(self, expression: ClauseElement, *, is_apart: bool = False) -> None:
         self._expression = expression
         self.writes = not getattr(expression, "is_select", False)
+        self.is_apart = is_apart
 
     def __getattr__(self, name: str) -> Any:
         """Called only for what is not there yet. Two threads that come at once compile the same."""
@@ -74,5 +79,6 @@ def text_statement(sql: str) -> Statement:
     statement = Statement.__new__(Statement)
     statement.sql = sql
     statement._defaults = {}  # pyright: ignore[reportPrivateUsage]
+    statement.is_apart = False
     statement.writes = not sql.lstrip().lower().startswith(("select", "with"))
     return statement

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 from memory_core.domain.command import Envelope
 from memory_core.domain.wiki_file import Obstacle
+from memory_core.errors import CoreError, StorageFailed
 from memory_core.ids import IdSource
 from memory_core.store import driver
 from memory_core.store.database import translated
@@ -21,6 +22,9 @@ class Reading(Protocol):
     def rows(self, statement: Statement, **parameters: Any) -> list[Row]: ...
 
 
+#: Names what a transaction knows: a row's id, or several values.
+Key = bytes | tuple[bytes, ...]
+
 #: What stands where a file of the wiki (relative to its root) belongs; None when nothing does.
 Look = Callable[[str], "Obstacle | None"]
 
@@ -31,6 +35,10 @@ class Transaction:
     `now` is the writer's clock at the command, UTC microseconds. `envelope` is the command being
     applied (None for work that the writer originates itself). What must happen after the commit, and
     only then, is left in `rings` and `files`. `obstacle` looks at the disk.
+
+    What every event of a batch writes is held back: rows to be inserted (`insert_later`) and rows that are changed again and
+    again (`write_later`). Before any statement that is not `is_apart` it is written and what is `known` is forgotten, so such
+    a statement sees what it would see anyway. Whoever commits calls `write_held` first.
     """
 
     def __init__(self, connection: Any, ids: IdSource, obstacle: Look = lambda _file: None) -> None:
@@ -42,6 +50,14 @@ class Transaction:
         #: Whether the command at hand has written: a refusal after that is a bug.
         self.wrote = False
         self._behalf: tuple[str, str] | None = None
+        self._known: dict[Key, Any] = {}
+        self._inserts: dict[Statement, list[dict[str, Any]]] = {}
+        self._changes: dict[Key, tuple[Statement, dict[str, Any]]] = {}
+        #: What kept that which was held back from being written. Whatever a command that asked something made of the error (a
+        #: refusal, say), it is not its doing, and nothing of this transaction may be committed.
+        self.failure: CoreError | None = None
+        #: Commands of the batch that did not take effect yet: principal and id (`store/command_ids.py`).
+        self.unseen: set[tuple[str, bytes]] = set()
         #: Pool queues whose doorbell is to be rung.
         self.rings: set[str] = set()
         #: Wiki files (relative to the wiki root) that the outbox now promises.
@@ -84,13 +100,62 @@ class Transaction:
         return self._execute(statement, parameters).rowcount
 
     def run_many(self, statement: Statement, parameters: Iterable[dict[str, Any]]) -> None:
+        if not statement.is_apart:
+            self.write_held()
         self.wrote = True
         try:
             self._connection.executemany(statement.sql, [statement.parameters(p) for p in parameters])
         except (driver.Error, OverflowError) as error:
             raise translated(error) from error
 
+    # --- what is held back ---
+
+    def known(self, key: Key) -> Any:
+        """What was read or is held back under this key, as it is now; None where the database has to be asked."""
+        return self._known.get(key)
+
+    def know(self, key: Key, value: Any) -> None:
+        """Keep what was just read, or will be written. A change of it makes another value."""
+        self._known[key] = value
+
+    def insert_later(self, statement: Statement, row: dict[str, Any]) -> None:
+        """Insert a row with all others of its kind, in the order in which they came."""
+        self.wrote = True
+        self._inserts.setdefault(statement, []).append(row)
+
+    def write_later(self, key: Key, row: dict[str, Any], statement: Statement) -> None:
+        """What is known under `key` is now `row`, and `statement` will write it: the last row that it is given."""
+        self.wrote = True
+        self._known[key] = row
+        self._changes[key] = (statement, row)
+
+    def write_held(self) -> None:
+        """Write what is held back and forget what is known. After a failure it stays held, and each further try fails too."""
+        if self._inserts or self._changes:
+            if self.failure is not None:
+                raise self.failure
+            if not self._connection.in_transaction:
+                raise StorageFailed(
+                    "the transaction was ended under what it held back: an error was swallowed"
+                )
+            try:
+                for statement, rows in self._inserts.items():
+                    self._connection.executemany(statement.sql, rows)
+                for statement, row in self._changes.values():
+                    self._connection.execute(statement.sql, row)
+            except driver.Error as error:
+                self.failure = translated(error)
+                raise self.failure from error
+            self._inserts, self._changes = {}, {}
+        self._known = {}
+
+    @property
+    def _is_holding(self) -> bool:
+        return bool(self._known or self._inserts)
+
     def _execute(self, statement: Statement, parameters: dict[str, Any]) -> Any:
+        if self._is_holding and not statement.is_apart:
+            self.write_held()
         if statement.writes:
             self.wrote = True
         try:

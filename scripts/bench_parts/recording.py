@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-#: One call of the driver: the statement, its parameters, and whether its answer was read.
+#: One call of the driver: the statement and its parameters; a list of them, where it ran once for each.
 Call = tuple[str, Any]
 
 
@@ -21,7 +21,7 @@ class Recorder:
         return self._connection.execute(sql, parameters)
 
     def executemany(self, sql: str, parameters: Sequence[Any]) -> Any:
-        self.calls += [(sql, row) for row in parameters]
+        self.calls.append((sql, list(parameters)))
         return self._connection.executemany(sql, parameters)
 
     def __getattr__(self, name: str) -> Any:
@@ -30,6 +30,9 @@ class Recorder:
 
 def replay(connection: Any, calls: Sequence[Call]) -> None:
     """The statements again, answers read, in the same transactions."""
-    execute = connection.execute
+    execute, execute_many = connection.execute, connection.executemany
     for sql, parameters in calls:
-        execute(sql, parameters).fetchall()
+        if type(parameters) is list:
+            execute_many(sql, parameters)
+        else:
+            execute(sql, parameters).fetchall()

@@ -11,9 +11,11 @@ import pytest
 
 from memory_core.commands import capture
 from memory_core.commands.capture import RecordObservation
-from memory_core.domain.capture import capped
+from memory_core.domain.capture import capped, twin_hash
 from memory_core.domain.command import Refusal
 from memory_core.domain.event import EventKind, HookEvent, Speaker
+from memory_core.ids import session_id_from
+from memory_core.store import observations, sessions
 from tests.factories import Store, bash, database, ended, envelope, event, said, started, used_tool
 
 A_MINUTE = 60
@@ -188,17 +190,94 @@ def test_text_that_cannot_be_stored_as_it_is_does_not_stop_the_writer(store: Sto
     assert len(session(store)["vendor_key"]) == 512
 
 
-def test_an_event_of_a_known_session_costs_four_statements(store: Store):
-    record(store, event(), project="repo")
+def prompt(text: str, **more: Any) -> RecordObservation:
+    return RecordObservation(event=capped(event(body=text, **more)), source="claude-code/user")
+
+
+def test_an_event_costs_one_statement_beside_those_that_its_batch_shares(store: Store):
+    record(store, event())
     seen: list[str] = []
-    body = RecordObservation(event=capped(used_tool()), source="claude-code/user", project="repo")
-    with store.transaction(envelope(body, principal="ada")) as tx:
+    with store.transaction(envelope(prompt("one"), principal="ada")) as tx:
+        capture.record(prompt("one"), tx)
         store.connection.set_trace_callback(seen.append)
-        capture.record(body, tx)
+        capture.record(prompt("two"), tx)
+        capture.record(RecordObservation(event=capped(used_tool()), source="claude-code/user"), tx)
+        asked = [text.split()[0] for text in seen]
+        tx.write_held()
         store.connection.set_trace_callback(None)
 
-    # The driver tells of an insert with a trigger more than once.
-    assert [text.split()[0] for text in dict.fromkeys(seen)] == ["SELECT", "SELECT", "INSERT", "UPDATE"]
+    assert asked == ["SELECT", "SELECT"]
+    assert sum(text.startswith("UPDATE sessions") for text in seen) == 1
+    assert bodies(store) == ["Please add a retry to the uploader", "one", "two", ""]
+
+
+def test_events_of_one_batch_add_up_in_their_sessions_row(store: Store):
+    with store.transaction(envelope(prompt("first"), principal="ada")) as tx:
+        for what in (started(), event(body="first"), event(body="second", session_key="s2"), said("done")):
+            capture.record(RecordObservation(event=capped(what), source="claude-code/user"), tx)
+        capture.record(prompt("third"), tx)
+
+    rows = store.all(
+        "SELECT title, observation_count, substance_count FROM sessions ORDER BY started_at, title"
+    )
+    assert [tuple(row.values()) for row in rows] == [("first", 4, 3), ("second", 1, 1)]
+    assert bodies(store) == ["", "first", "second", "done", "third"]
+
+
+def test_who_asks_within_the_batch_sees_what_it_held_back(store: Store):
+    with store.transaction(envelope(prompt("one"), principal="ada")) as tx:
+        capture.record(prompt("one"), tx)
+        capture.record(prompt("two"), tx)
+        session_id = session_id_from(event().session_key)
+        row = sessions.one(tx, session_id)
+        told = observations.of_session(tx, session_id)
+        capture.record(prompt("three"), tx)
+
+    assert row is not None
+    assert row["observation_count"] == row["event_count"] == 2
+    assert [one["body"] for one in told] == ["one", "two"]
+    assert session(store)["observation_count"] == 3
+
+
+def test_an_event_that_ends_its_session_counts_those_before_it_in_its_batch(store: Store):
+    with store.transaction(envelope(prompt("one"), principal="ada")) as tx:
+        for what in (event(body="one"), said("done"), ended(), said("late")):
+            capture.record(RecordObservation(event=capped(what), source="claude-code/user"), tx)
+
+    row = session(store)
+    assert (row["observation_count"], row["finalised_count"]) == (4, 3)
+    assert row["ended_at"] is not None
+    assert row["refinalise_at"] is not None
+
+
+def test_twins_are_seen_within_one_batch(store: Store):
+    vendors = used_tool(bash("pytest -q", call_id="tu_01"), unique_id="tu_01")
+    with store.transaction(envelope(prompt("one"), principal="ada")) as tx:
+        answers = [
+            capture.record(RecordObservation(event=capped(what), source=source), tx)
+            for what, source in (
+                (event(body="continue"), "claude-code/user"),
+                (event(body="continue"), "claude-code/plugin"),
+                (event(body="continue"), "claude-code/user"),
+                (vendors, "claude-code/user"),
+                (vendors, "claude-code/user"),
+            )
+        ]
+
+    assert [answer["duplicate"] for answer in answers] == [False, True, False, False, True]
+    assert bodies(store) == ["continue", "continue", ""]
+
+
+def test_an_event_after_one_of_another_batch_finds_both_its_twins(store: Store):
+    record(store, event(body="continue"), "claude-code/user")
+    store.clock.advance(1.0)
+    with store.transaction(envelope(prompt("one"), principal="ada", recorded_at=store.clock.now_us())) as tx:
+        capture.record(prompt("continue"), tx)
+        twins = observations.twins(
+            tx, session_id_from(event().session_key), twin_hash(capped(event(body="continue")))
+        )
+
+    assert [twin["recorded_at"] for twin in twins] == [store.clock.now_us(), store.clock.now_us() - 1_000_000]
 
 
 def turns_found(store: Store, words: str) -> list[str]:

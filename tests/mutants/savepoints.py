@@ -25,8 +25,10 @@ def patch(module: Any) -> None:
                 self.connection.raw.execute("SAVEPOINT one")
             try:
                 outcomes.append(module.apply_one(tx, envelope))
+                tx.write_held()
                 self.connection.raw.execute("RELEASE one")
             except Exception:
+                tx._inserts, tx._changes, tx._known, tx.failure = {}, {}, {}, None
                 with contextlib.suppress(Exception):
                     self.connection.raw.execute("ROLLBACK TO one")
                     self.connection.raw.execute("RELEASE one")

@@ -145,6 +145,42 @@ def test_an_entry_that_cannot_be_read_holds_nothing_up(ends: SimpleNamespace):
     assert counters(ends) == (0, None, False)
 
 
+def test_a_long_backlog_is_read_in_order_and_whole_whatever_lies_in_it(ends: SimpleNamespace):
+    sent: list = [make_envelope(b'{"n":%d,"text":"h\xc3\xa9 \x00\xff"}' % number) for number in range(200)]
+    strangers = {20: {"other": b"field"}, 21: {"e": b"not ours"}, 90: {"e": b"1", "f": b"2"}}
+    large = make_envelope(b'"' + b"x" * limits.INLINE_COMMAND_MAX_BYTES + b'"')
+    for number, envelope in enumerate(sent):
+        if number in strangers:
+            ends.client.xadd(ends.keys.commands, strangers[number])
+        ends.queue.append([large, envelope] if number == 50 else [envelope])
+
+    entries = []
+    while batch := read_all(ends):
+        entries += batch
+
+    readable = [entry.envelope for entry in entries if entry.envelope is not None]
+    ids = [tuple(map(int, entry.stream_id.split(b"-"))) for entry in entries]
+    assert readable == [*sent[:50], large, *sent[50:]]
+    assert ids == sorted(set(ids))
+    assert [index for index, entry in enumerate(entries) if entry.envelope is None] == [20, 22, 93]
+    assert sum(entry.size for entry in entries if entry.envelope) == counters(ends)[1]
+    assert ends.reader.delete(entries, 1, TOKEN) == len(entries)
+    assert counters(ends) == (0, None, False)
+
+
+def test_a_backlog_is_read_from_a_broker_that_takes_nothing_more(ends: SimpleNamespace):
+    sent = [make_envelope() for _ in range(100)]
+    ends.queue.append(sent)
+    ends.client.config_set("maxmemory", 1)
+    try:
+        entries = read_all(ends)
+    finally:
+        ends.client.config_set("maxmemory", 0)
+
+    entries += read_all(ends)
+    assert [entry.envelope for entry in entries] == sent
+
+
 def test_a_stale_epoch_deletes_nothing(ends: SimpleNamespace):
     ends.queue.append([make_envelope()])
     entries = read_all(ends)

@@ -54,6 +54,7 @@ def with_transaction(connection: WriterConnection, work, clock: Clock | None = N
     connection.begin()
     try:
         value = work(tx)
+        tx.write_held()
         connection.commit()
     except BaseException:
         connection.rollback()

@@ -14,13 +14,15 @@ from memory_core.errors import Unavailable
 #: The first line makes the broker refuse the whole script when it may not write (memory, replica, disk),
 #: instead of its first write in the middle.
 _HEAD = "#!lua\n"
+#: A script that only reads is run in any state.
+_READING_HEAD = "#!lua flags=no-writes\n"
 
 
 class Script:
     """A Lua script and the name by which the broker knows it once it was sent."""
 
-    def __init__(self, source: str) -> None:
-        self.source = _HEAD + source
+    def __init__(self, source: str, *, writes: bool = True) -> None:
+        self.source = (_HEAD if writes else _READING_HEAD) + source
         self.sha = hashlib.sha1(self.source.encode(), usedforsecurity=False).hexdigest()
 
     def run(self, client: Redis, keys: Sequence[str], arguments: Sequence[bytes | str | int]) -> Any:

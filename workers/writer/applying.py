@@ -11,17 +11,18 @@ from memory_core.commands import CommandKind
 from memory_core.domain.command import Envelope, Refusal
 from memory_core.errors import Invalid, StorageFailed
 from memory_core.store import command_ids, letters
-from memory_core.store.transaction import Reading, Transaction
+from memory_core.store.transaction import Transaction
 from workers.writer.report import Fate, Outcome
 
 _FRAMES_SHOWN = 6
 
 
-def settled(reading: Reading, envelope: Envelope, now: int) -> Fate | None:
-    """The fate of a command that is not to be applied any more; None for one that is. Writes nothing."""
-    seen = command_ids.lookup(reading, envelope.principal, envelope.id)
-    if seen is not None:
-        return Fate.DUPLICATE if seen["body_hash"] == envelope.body_hash else Fate.MISMATCH
+def settled(tx: Transaction, envelope: Envelope, now: int) -> Fate | None:
+    """The fate of a command that is not to be applied any more; None for one that is. Changes nothing."""
+    if (envelope.principal, envelope.id) not in tx.unseen:
+        seen = command_ids.lookup(tx, envelope.principal, envelope.id)
+        if seen is not None:
+            return Fate.DUPLICATE if seen["body_hash"] == envelope.body_hash else Fate.MISMATCH
     if envelope.not_after is not None and now > envelope.not_after:
         return Fate.LATE
     return None

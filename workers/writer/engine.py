@@ -17,7 +17,7 @@ from memory_core.clock import Clock
 from memory_core.domain.command import Envelope
 from memory_core.errors import NotAlone, StorageFailed, StorageStopped
 from memory_core.ids import IdSource
-from memory_core.store import letters
+from memory_core.store import command_ids, letters
 from memory_core.store.install import epoch_of
 from memory_core.store.letters import Letter
 from memory_core.store.transaction import Look, Transaction
@@ -133,12 +133,15 @@ class Engine:
         deadline = self._clock.monotonic() + limits.BATCH_SECONDS_MAX
         outcomes: list[Outcome] = []
         try:
+            command_ids.look_ahead(tx, envelopes)
             for envelope in envelopes:
                 tx.now = self._clock.now_us()
                 outcomes.append(apply_one(tx, envelope))
+                _raise_swallowed(tx)
                 self._check_in_transaction(envelope)
                 if self._clock.monotonic() > deadline:
                     break
+            tx.write_held()
         except StorageStopped as error:
             logger.warning(
                 "a batch of %d commands was undone after %d of them: %s",
@@ -159,6 +162,8 @@ class Engine:
                     f"another writer has taken the database over; this one has epoch {self._epoch}"
                 )
             value = work(tx)
+            _raise_swallowed(tx)
+            tx.write_held()
             self._check_in_transaction(None)
             began = self._clock.monotonic()
             self.connection.commit()
@@ -259,3 +264,9 @@ class Engine:
     def _timed(self, tx: Transaction) -> Transaction:
         tx.now = self._clock.now_us()
         return tx
+
+
+def _raise_swallowed(tx: Transaction) -> None:
+    """What was held back and could not be written, whatever the command at hand made of the error."""
+    if tx.failure is not None:
+        raise tx.failure

@@ -18,7 +18,9 @@ def _apply_all(self, tx, envelopes):
         raw.execute("SAVEPOINT one")
         try:
             outcomes.append(apply_one(tx, envelope))
+            tx.write_held()
         except CoreError:
+            tx._inserts, tx._changes, tx._known, tx.failure = {}, {}, {}, None
             outcomes.append(Outcome(envelope, Fate.DEAD))
             _quietly(raw, "ROLLBACK TO one")
         _quietly(raw, "RELEASE one")
