@@ -85,11 +85,18 @@ class Repository:
         self.git.run(
             "-c", f"init.defaultBranch={_BRANCH}", "init", "--quiet", "--template=", "--object-format=sha1"
         )
+        self.leave_out()
+
+    def leave_out(self) -> None:
+        """Tell git what nobody commits, unless it was told before: a kill may come between `init` and this."""
         exclude = self.git.directory / "info" / "exclude"
+        if exclude.exists():
+            return
         exclude.parent.mkdir(exist_ok=True)
-        if not exclude.exists():
-            # What is being put in place is nobody's to commit; what is rendered would be in the way of a pull.
-            exclude.write_text("".join(f"{line}\n" for line in _NOT_KEPT), encoding="ascii")
+        aside = exclude.with_name("memoryd-exclude")
+        # What is being put in place is nobody's to commit; what is rendered would be in the way of a pull.
+        aside.write_text("".join(f"{line}\n" for line in _NOT_KEPT), encoding="ascii")
+        aside.replace(exclude)
 
     def commit(self, changes: Iterable[FileChange], message: str) -> Committed:
         """Commit these bytes on top of HEAD; the commit that HEAD is at when that changes nothing.

@@ -62,9 +62,14 @@ STEPS = {
     "the rows are cleared": Step(owner=History, name="_forget", counts=_has_entered),
 }
 
+#: Of a repository that is made just now.
+MAKING = {
+    "git is not told yet what nobody commits": Step(owner=Repository, name="leave_out"),
+}
+
 
 def arm(step: str) -> None:
-    chosen = STEPS[step]
+    chosen = (STEPS | MAKING)[step]
     call = getattr(chosen.owner, chosen.name)
 
     def dying(*arguments: Any, **more: Any) -> Any:

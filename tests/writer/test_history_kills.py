@@ -13,7 +13,7 @@ from tests.factories import envelope
 from tests.stack.conftest import wait_until
 from tests.wiki.histories import files_at, person
 from tests.writer.conftest import RunningWriter, WriterStart
-from tests.writer.dying import STEPS
+from tests.writer.dying import MAKING, STEPS
 from tests.writer.test_history import agree, is_committed
 
 pytestmark = [pytest.mark.kills, pytest.mark.stack]
@@ -25,6 +25,9 @@ HOLDING_THE_INDEX = (
     "the index is ahead of HEAD",
 )
 
+#: A batch is closed as soon as nothing more comes for this long.
+QUICK = {"MEMORYD_TEST_LIMITS": "GIT_QUIET_SECONDS=0.3"}
+
 
 def page(name: str, text: str) -> object:
     return envelope(WritePage(workspace="default", project="alpha", path=f"notes/{name}.md", body=text))
@@ -35,7 +38,7 @@ def deletion(name: str) -> object:
 
 
 def recovered(start_writer: WriterStart) -> RunningWriter:
-    writer = start_writer()
+    writer = start_writer(**QUICK)
     wait_until(lambda: is_committed(writer), 60)
     agree(writer)
     return writer
@@ -49,7 +52,7 @@ def batch_ids(writer: RunningWriter) -> list[str]:
 def a_history(start_broker, start_writer, settings):
     """Two pages that are committed, and no writer."""
     start_broker(settings)
-    writer = start_writer()
+    writer = start_writer(**QUICK)
     writer.append(page("kept", "# Kept\n"), page("gone", "# Gone\n"))
     wait_until(lambda: is_committed(writer) and files_at(settings.wiki), 60)
     writer.stop()
@@ -61,7 +64,7 @@ def test_a_writer_that_dies_at_any_step_of_the_history_leaves_what_the_next_one_
     a_history, start_writer
 ):
     for number, step in enumerate(STEPS):
-        writer = start_writer(MEMORYD_TEST_DIES_AT=step)
+        writer = start_writer(**QUICK, MEMORYD_TEST_DIES_AT=step)
         writer.append(page("kept", f"# Kept\n\nstate {number}\n"))
         if "checkpoint" in step:
             writer.append(deletion("gone"))
@@ -79,10 +82,28 @@ def test_a_writer_that_dies_at_any_step_of_the_history_leaves_what_the_next_one_
     assert "default/alpha/notes/gone.md" in files_at(a_history.wiki, f"HEAD~{len(STEPS)}")
 
 
+@pytest.mark.parametrize("step", MAKING)
+def test_a_writer_that_dies_while_it_makes_the_repository_leaves_what_the_next_one_finishes(
+    settings, start_broker, start_writer, step: str
+):
+    start_broker(settings)
+    writer = start_writer(**QUICK, lives=False, MEMORYD_TEST_DIES_AT=step)
+    assert writer.process.wait(60) == -signal.SIGKILL
+    writer = start_writer(**QUICK)
+    writer.append(page("kept", "# Kept\n"))
+    wait_until(lambda: writer.rows("SELECT 1 FROM pages"), 30)
+    wait_until(lambda: is_committed(writer), 60)
+
+    index = settings.wiki / "default" / "alpha" / "index.md"
+    wait_until(index.exists, 60)
+
+    agree(writer)  # also that a person's git sees no file that is nobody's to commit
+
+
 def test_a_checkpoint_whose_writer_died_before_its_commit_is_the_state_before_the_deletion(
     a_history, start_writer
 ):
-    writer = start_writer(MEMORYD_TEST_DIES_AT="a closed batch is about to be committed")
+    writer = start_writer(**QUICK, MEMORYD_TEST_DIES_AT="a closed batch is about to be committed")
     writer.append(page("gone", "# Gone\n\nlast words\n"), deletion("gone"))
     assert writer.process.wait(60) == -signal.SIGKILL
 
@@ -108,7 +129,7 @@ def test_the_lock_of_a_person_s_git_that_was_killed_is_taken_away_and_one_of_a_l
     )
     try:
         wait_until(lock.exists)
-        writer = start_writer()
+        writer = start_writer(**QUICK)
         writer.append(page("kept", "# Kept\n\nbeside a commit by hand\n"))
         wait_until(lambda: writer.rows("SELECT 1 FROM git_batches WHERE commit_id IS NULL"), 30)
         assert lock.exists()

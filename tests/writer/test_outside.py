@@ -20,6 +20,13 @@ from tests.writer.conftest import RunningWriter
 
 @pytest.fixture
 def writer(settings, start_broker, start_writer) -> RunningWriter:
+    """It looks at everything every three seconds, not every thirty."""
+    start_broker(settings)
+    return start_writer(MEMORYD_TEST_LIMITS="RECONCILE_SECONDS=3")
+
+
+@pytest.fixture
+def slow_writer(settings, start_broker, start_writer) -> RunningWriter:
     start_broker(settings)
     return start_writer()
 
@@ -73,7 +80,8 @@ def test_a_wiki_that_is_gone_is_told_and_healed(writer, settings, leaves: str):
     wait_until(lambda: status(settings)["status"] == "ok", 60)
 
 
-def test_an_edit_is_told_at_once_and_redacted(writer, settings):
+def test_an_edit_is_told_at_once_and_redacted(slow_writer, settings):
+    writer = slow_writer
     write(writer, "notes/a.md", "one\n")
     wait_until(lambda: status(settings).get("watcher", {}).get("state") == "watching")
     file_of(settings, "notes/a.md").write_text("edited by hand, AKIA" + "Q3EGRIXMV5TDPZJW" + "\n")

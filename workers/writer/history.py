@@ -224,6 +224,7 @@ class History:
         else:
             with repository.locks.index():
                 pass  # nobody is in the middle of anything, and what dead processes left is gone
+            repository.leave_out()
             is_new = self._look_through() or self._identity not in (None, there)
         if (is_new or not repository.is_begun()) and self._has_pages():
             self._commit_all()
