@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Any
 
 import pytest
 
+from tests.durable.agent import Agent as JournalAgent
+from tests.durable.agent import ok, refused
+from tests.durable.journals import call
+from tests.durable.on_a_stack import StackHouse
 from tests.durable.working import HERE, said
 from tests.e2e.running import Running, wait_until
 from tests.faults.preload import SlowDisk, preloaded
@@ -85,6 +92,32 @@ def slowly(agent: Agent, disk: SlowDisk, *texts: str) -> threading.Thread:
     thread.start()
     wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
     return thread
+
+
+def cut(stack: Stack, act: Callable[[], Any], victim: str = "writer") -> Any:
+    """What the act is answered whose first commit is cut by a death."""
+    memoryd, disk = stack
+    disk.set(400)
+    with ThreadPoolExecutor(1) as pool:
+        answer = pool.submit(act)
+        wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+        memoryd.kill(victim)
+        disk.set(0)
+        return answer.result(120)
+
+
+def journaling(memoryd: Running, session: str = "") -> JournalAgent:
+    """A client of the journal that holds a session, and has replayed it."""
+    agent = JournalAgent(StackHouse(memoryd), session)  # type: ignore[arg-type]
+    if ok(agent.claim())["must_replay"]:
+        agent.resume()
+    return agent
+
+
+def count(memoryd: Running, sql: str) -> int:
+    """Of rows, in the database itself."""
+    with closing(sqlite3.connect(f"file:{memoryd.settings.database}?mode=ro", uri=True)) as connection:
+        return connection.execute(sql).fetchone()[0]
 
 
 @pytest.mark.parametrize("victim", ["writer", "web", "broker"])
@@ -179,3 +212,80 @@ def test_of_two_turns_for_the_same_place_one_is_written(stack: Stack):
         assert sorted(statuses) == [200, 409]
 
     assert agent.replayed() == [str(number) for number in range(10)]
+
+
+def test_a_journaled_turn_whose_steps_are_cut_by_deaths_is_written_once(stack: Stack):
+    agent, one = journaling(stack[0]), call()
+    ok(agent.begin())
+    ok(agent.plan(one))
+
+    ok(cut(stack, lambda: agent.start(one)))
+    ok(cut(stack, lambda: agent.complete(one)))
+    ok(cut(stack, agent.checkpoint))
+    ok(agent.end())
+
+    kinds = [event["kind"] for event in agent.events() if event["kind"] != "audit"]
+    assert kinds == ["user_message", "tool_call", "tool_result", "assistant_message"]
+    told = [event["payload"]["event"]["type"] for event in agent.events() if event["kind"] == "audit"]
+    assert told.count("tool_started") == told.count("tool_completed") == told.count("turn_completed") == 1
+    assert agent.journal() == {"turn": None, "batch": None}
+
+
+@pytest.mark.parametrize("victim", ["writer", "web"])
+def test_a_recovery_that_is_cut_by_a_death_is_written_once(stack: Stack, victim: str):
+    """Between its steps: each call is reconciled by a commit of its own."""
+    memoryd, _ = stack
+    agent, done, begun, idle = journaling(memoryd), call(), call(), call()
+    ok(agent.begin())
+    ok(agent.plan(done, begun, idle))
+    ok(agent.start(done))
+    ok(agent.complete(done))
+    ok(agent.start(begun))
+    ok(agent.post("release"))
+    other = journaling(memoryd, agent.id)
+
+    report = ok(cut(stack, lambda: other.recover(accept=True), victim))
+
+    found = (report["exact_results"], report["uncertain_results"], report["not_executed_results"])
+    assert sum(found) == 3
+    assert found[0] >= 1, "what has a result keeps it"
+    assert [event["kind"] for event in other.events()].count("tool_result") == 3
+    assert refused(other.recover(), "invalid", 400)
+    other.last_sequence = report["last_sequence"]
+    ok(other.append(said("and on")))
+
+
+def test_a_deletion_whose_writer_dies_between_its_slices_leaves_no_row(stack: Stack):
+    memoryd, _ = stack
+    agent = journaling(memoryd)
+    for number in range(3):
+        ok(agent.append(*[said(f"{number} {at}") for at in range(900)]))
+    ok(agent.post("release"))
+    house = StackHouse(memoryd)
+
+    answer = cut(stack, lambda: house.delete(agent.root))
+
+    assert (ok(answer)["deleted"], ok(answer)["left"]) == (True, False)
+    assert house.get(agent.root).status_code == 404
+    mine = f"x'{agent.id.replace('-', '')}'"
+    for table in ("durable_sessions", "session_events"):
+        assert count(memoryd, f"SELECT count(*) FROM {table} WHERE session_id = {mine}") == 0
+
+
+def test_a_session_whose_end_is_cut_by_a_death_is_distilled_once(stack: Stack):
+    memoryd, _ = stack
+    agent = journaling(memoryd)
+    ok(agent.append(said("Remember that releases are cut on Tuesdays.")))
+
+    closed = ok(cut(stack, lambda: agent.post("close", {"directory": HERE})))
+
+    house = StackHouse(memoryd)
+    wait_until(
+        lambda: house.get(f"/api/v1/jobs/{closed['job']}").body["state"] == "completed",
+        seconds=60,
+        saying="the distillation is done",
+    )
+    mine = f"x'{agent.id.replace('-', '')}'"
+    assert count(memoryd, f"SELECT count(*) FROM distillations WHERE session_id = {mine}") == 1
+    sources = f"SELECT count(*) FROM knowledge_versions WHERE provenance_session_id = {mine}"
+    assert count(memoryd, sources) == 1
