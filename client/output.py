@@ -91,14 +91,14 @@ def table(
     On a terminal the column `cut` gives way where the width does not suffice, so that the others, an id to be copied
     above all, stay on one line.
     """
-    cells = [[visible("" if cell is None else str(cell)) for cell in row] for row in rows]
+    cells = [[inline("" if cell is None else str(cell)) for cell in row] for row in rows]
     if not cells:
         click.echo(empty)
         return
     console = Console()
     if not console.is_terminal:
         for row in cells:
-            click.echo("\t".join(cell.replace("\t", " ").replace("\n", " ") for cell in row))
+            click.echo("\t".join(row))
         return
     if cut is not None:
         _lines(columns, cells, cut, console.width)
@@ -134,6 +134,11 @@ def shortened(text: str, max_chars: int) -> str:
 def visible(text: str) -> str:
     """Text that cannot drive the terminal: control and bidirectional characters are shown as `\\uXXXX`."""
     return "".join(c if c in "\n\t" or not _drives(c) else f"\\u{ord(c):04x}" for c in text)
+
+
+def inline(text: str) -> str:
+    """As `visible`, for what stands inside a line of ours: a title or key of somebody else's begins no line of its own."""
+    return visible(text).replace("\n", " ").replace("\t", " ")
 
 
 def marked(snippet: str) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, scope_options, visible
+from client.output import emit, inline, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
 from memory_core.domain.recalled import unfenced
@@ -65,7 +65,7 @@ def _print(answer: dict[str, Any]) -> None:
 
 def _print_pages(title: str, pages: list[dict[str, Any]]) -> None:
     for page in pages:
-        click.secho(f"\n{title}: {visible(page['title'])} ({visible(page['path'])})", bold=True)
+        click.secho(f"\n{title}: {inline(page['title'])} ({inline(page['path'])})", bold=True)
         if text := page.get("text"):
             click.echo(visible(unfenced(text).strip()))
         if page["is_cut"]:
@@ -77,4 +77,4 @@ def _print_list(title: str, pages: list[dict[str, Any]], *facts: str) -> None:
         click.secho(f"\n{title}", bold=True)
     for page in pages:
         told = "  ".join(visible(page[fact]) for fact in facts if page.get(fact))
-        click.echo(f"  {visible(page['path'])}  {visible(page['title'])}  {told}")
+        click.echo(f"  {inline(page['path'])}  {inline(page['title'])}  {told}")

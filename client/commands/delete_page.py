@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from client.output import confirm, emit, json_option, scope_options, visible
+from client.output import confirm, emit, inline, json_option, scope_options, visible
 from client.server import Server
 from client.settings import load
 from memory_core.domain.recalled import unfenced
@@ -23,7 +23,7 @@ def command(path: str, yes: bool, workspace: str | None, project: str | None, as
     if not yes:
         page = server.tool("memory_read_page", path=path, workspace=workspace, project=project)
         click.echo(
-            f"{page['path']}: {visible(page['title'])} ({len(unfenced(page['body']))} characters)", err=True
+            f"{page['path']}: {inline(page['title'])} ({len(unfenced(page['body']))} characters)", err=True
         )
         confirm("Delete it?")
     result = server.tool("memory_delete_page", path=path, workspace=workspace, project=project)
@@ -33,7 +33,7 @@ def command(path: str, yes: bool, workspace: str | None, project: str | None, as
 def _sentence(result: dict[str, Any], path: str) -> str:
     if result.get("status") == "pending":
         return f"Accepted, not yet committed: command {result['command_id']}"
-    named = visible(result.get("path", path))
+    named = inline(result.get("path", path))
     if result.get("status") == "superseded":
         return f"Not deleted: {visible(result['note'])}"
     if result.get("status") == "file_waits":

@@ -11,7 +11,7 @@ from rich.markdown import Markdown
 from rich.progress import Progress
 
 from client import demo
-from client.output import emit, json_option, marked, visible
+from client.output import emit, inline, json_option, marked, visible
 from client.settings import load
 from memory_core.domain.recalled import unfenced
 
@@ -48,8 +48,8 @@ def _show(console: Console, proof: demo.Proof) -> None:
     click.echo(f"{proof.events} hook events of two agents, kept and indexed in {proof.seconds:.1f} s.\n")
     click.echo(f"$ memoryd search --project {demo.PROJECT} {demo.QUESTION!r}\n")
     for hit in proof.search.get("hits", []):
-        click.secho(f"  {visible(hit['title'])}", bold=True)
-        click.echo(f"    {visible(hit['path'])}")
+        click.secho(f"  {inline(hit['title'])}", bold=True)
+        click.echo(f"    {inline(hit['path'])}")
         click.echo(f"    {marked(hit.get('snippet', ''))}\n")
     click.echo("A new Codex session starts in the same directory. It is handed:\n")
     if console.is_terminal:

@@ -10,7 +10,7 @@ from urllib.parse import quote
 import click
 
 from client.here import Here, here, here_options
-from client.output import confirm, emit, json_option, shortened, table, visible
+from client.output import confirm, emit, inline, json_option, shortened, table, visible
 from client.server import Server
 from client.settings import load
 from memory_core import limits
@@ -150,7 +150,7 @@ def forget(entry_id: str, yes: bool, as_json: bool, **place: _Place) -> None:
         entry = _one(Server(load()), entry_id, where)
         pinned = ", pinned" if entry["pinned"] else ""
         said = shortened(entry["content"], 200)
-        click.echo(visible(f"{entry['key']} (version {entry['version']}{pinned}): {said}"), err=True)
+        click.echo(inline(f"{entry['key']} (version {entry['version']}{pinned}): {said}"), err=True)
         confirm("Forget it?")
     answer = _change(_path(entry_id, "forget"), where)
     _tell(answer, as_json, lambda: f"{_named(answer)} is forgotten")
@@ -185,7 +185,7 @@ def _tell(answer: dict[str, Any], as_json: bool, sentence: Callable[[], str]) ->
 
 
 def _named(answer: dict[str, Any]) -> str:
-    return f"{visible(answer['key'])} [{answer['id']}]"
+    return f"{inline(answer['key'])} [{answer['id']}]"
 
 
 def _elsewhere(where: Here) -> str:
@@ -224,10 +224,10 @@ def _print(entry: dict[str, Any]) -> None:
         "session": source
         and f"{source['session']}, events {source['first_sequence']} to {source['last_sequence']}",
     }
-    click.secho(visible(entry["key"]), bold=True)
+    click.secho(inline(entry["key"]), bold=True)
     for name, value in facts.items():
         if value is not None:
-            click.echo(f"  {name}: {visible(str(value))}")
+            click.echo(f"  {name}: {inline(str(value))}")
     for gone in entry["tombstones"]:
         click.echo(f"  taken away: {gone['created_at'][:19]} ({gone['origin']})")
     click.echo(f"\n{visible(entry['content'])}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from client.output import emit, json_option, marked, scope_options, visible
+from client.output import emit, inline, json_option, marked, scope_options, visible
 from client.server import Server
 from client.settings import load
 
@@ -54,15 +54,15 @@ def _print(answer: dict[str, Any]) -> None:
     hits = answer.get("hits", [])
     for hit in hits:
         where = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
-        click.secho(f"{visible(hit.get('title') or hit['path'])}", bold=True)
-        click.echo(f"  {where}:{visible(hit['path'])}  {hit.get('date', '')}")
+        click.secho(f"{inline(hit.get('title') or hit['path'])}", bold=True)
+        click.echo(f"  {where}:{inline(hit['path'])}  {hit.get('date', '')}")
         _explain(hit)
         click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     raw = answer.get("raw_hits", [])
     if raw and not hits:
         click.echo("No page matches; these observations do:\n")
     for hit in raw:
-        click.echo(f"  {hit.get('kind', '')}  {visible(hit.get('title', ''))}")
+        click.echo(f"  {hit.get('kind', '')}  {inline(hit.get('title', ''))}")
         click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     if not hits and not raw:
         click.echo(answer.get("hint") or "Nothing found.")

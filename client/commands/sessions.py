@@ -16,7 +16,7 @@ from client.durable.recovery import recover as recover_session
 from client.durable.routes import HttpSession
 from client.durable.transport import Transport
 from client.exports import session_path
-from client.output import confirm, emit, json_option, list_scope_options, table, visible
+from client.output import confirm, emit, inline, json_option, list_scope_options, table, visible
 from client.server import Server, with_marker
 from client.settings import load
 from memory_core import limits
@@ -93,7 +93,7 @@ def title(session_id: str, text: str, as_json: bool) -> None:
     emit(
         answer,
         as_json=as_json,
-        text=lambda: click.echo(f"{session_id}: {visible(answer.get('title', text))}"),
+        text=lambda: click.echo(f"{session_id}: {inline(answer.get('title', text))}"),
     )
 
 
@@ -276,7 +276,7 @@ def _compacting(answer: dict[str, Any]) -> str:
 
 def _preview(told: dict[str, Any]) -> None:
     events = told["events"]
-    named = visible(told["title"] or "untitled")
+    named = inline(told["title"] or "untitled")
     click.echo(f"{named}: {events} event{'' if events == 1 else 's'}, {told['event_bytes']} bytes", err=True)
     if told["busy_until"]:
         click.echo(
