@@ -178,6 +178,7 @@ def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewV
         cause="external",
         session_id=None,
         actor="external",
+        entities=facts.entities or (),
     )
     return version, trouble
 

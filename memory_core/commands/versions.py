@@ -96,7 +96,15 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
         cause=draft.cause,
         session_id=draft.session_id,
         actor=actor,
+        entities=_declared(facts, older),
     )
+
+
+def _declared(facts: PageFacts, older: front_matter.FrontMatter | None) -> tuple[str, ...]:
+    """The entities that the front matter will say: a key that the text leaves out stays as it was."""
+    if facts.entities is None and older is not None:
+        facts, _ = facts_from(older.values)
+    return facts.entities or ()
 
 
 def _settled(draft: PageDraft, own: PageFacts, before: StoredPage | None, body: str) -> tuple[PageFacts, str]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from memory_core import limits
-from memory_core.domain.page import SUFFIX, PagePath, name_key
+from memory_core.domain.page import SESSIONS_FOLDER, SUFFIX, name_key
 from memory_core.domain.search_words import camel_parts
 
 #: Marks on letters of Latin, Greek and Cyrillic; those of other scripts make another letter and stay.
@@ -99,12 +99,13 @@ def fold(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", bare).split())
 
 
-def entities_of(path: PagePath, body: str, declared: Iterable[str] = ()) -> tuple[Entity, ...]:
-    """What a page names: what it declares, what it is called by its path (sessions have no telling names), then what
+def entities_of(path: str, body: str, declared: Iterable[str] = ()) -> tuple[Entity, ...]:
+    """What the page at a path names: what it declares, what it is called (sessions have no telling names), then what
     its text names most often; at most `PAGE_ENTITIES_MAX`, each once. Any text can be read, no further than
     `ENTITIES_READ_MAX_CHARS`."""
     found: dict[str, Entity] = {}
-    own = [] if path.key.startswith("sessions/") else [path.path.rsplit("/", 1)[-1].removesuffix(SUFFIX)]
+    is_session = path.lower().startswith(f"{SESSIONS_FOLDER}/")
+    own = [] if is_session else [path.rsplit("/", 1)[-1].removesuffix(SUFFIX)]
     for name in (*declared, *own):
         entity = _entity(name, None)
         if entity is not None:

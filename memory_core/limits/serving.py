@@ -79,6 +79,16 @@ QUERY_MAX_CHARS = 1_000
 #: Beginnings of names that one question asks for.
 ASKED_NAMES_MAX = 12
 ASKED_NAME_MIN_CHARS = 3
+#: Names that one question is taken for, and a name that more pages say is not asked for beside rarer ones.
+ENTITIES_MATCHED_MAX = 64
+ENTITY_PAGES_COMMON = 400
+#: What is walked from the pages that answer first: steps, pages looked at, ends of one page in one direction, and
+#: pages that share a name.
+GRAPH_DEPTH = 2
+GRAPH_STEPS_MAX = 400
+GRAPH_ENDS_MAX = 32
+GRAPH_SHARED_MAX = 16
+GRAPH_SEEDS = 8
 RESULTS_DEFAULT = 10
 RESULTS_MAX = 100
 SNIPPET_TOKENS = 24

@@ -20,6 +20,7 @@ from memory_core.store.tables_durable import (
     tool_batches,
     tool_invocations,
 )
+from memory_core.store.tables_entities import entities, entity_starts, page_entities
 from memory_core.store.tables_fulltext import page_chunks, unindexed_observations
 from memory_core.store.tables_git import git_batches, git_changes
 from memory_core.store.tables_imports import imports
@@ -64,7 +65,10 @@ FURTHER = (
     model_pauses,
     model_refusals,
     model_usage,
+    entities,
+    entity_starts,
     page_chunks,
+    page_entities,
     rendered_files,
     schedule_slots,
     session_assets,

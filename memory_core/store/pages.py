@@ -8,9 +8,10 @@ from typing import Any
 
 from sqlalchemy import bindparam, insert, select, update
 
+from memory_core.domain.entities import entities_of
 from memory_core.domain.page import PagePath, Tier
 from memory_core.domain.project import Project
-from memory_core.store import links, page_chunks, rendered
+from memory_core.store import entities, links, page_chunks, rendered
 from memory_core.store.statement import Row, Statement
 from memory_core.store.tables import page_versions, pages
 from memory_core.store.transaction import Reading, Transaction
@@ -62,6 +63,8 @@ class NewVersion:
     cause: str
     session_id: bytes | None
     actor: str
+    #: Names of things that it says it is about.
+    entities: tuple[str, ...] = ()
     #: UTC microseconds; None: now.
     created_at: int | None = None
 
@@ -307,6 +310,7 @@ def tombstone(tx: Transaction, page: StoredPage) -> None:
     tx.run(_SUPERSEDE, old_id=page.version_id, now=tx.now)
     tx.run(_TOMBSTONE, page_id=page.id, now=tx.now)
     page_chunks.drop(tx, page.number)
+    entities.drop(tx, page.number)
 
 
 def move(tx: Transaction, page_id: bytes, path: PagePath) -> None:
@@ -373,11 +377,14 @@ def add_version(
 
 
 def _index(tx: Transaction, number: int, project: Project, version: NewVersion) -> None:
+    body = version.content[version.body_start :]
     page_chunks.write(
         tx,
         page_number=number,
         project_number=project.number,
         path=version.path,
         title=version.title,
-        body=version.content[version.body_start :],
+        body=body,
     )
+    named = entities_of(version.path, body, version.entities)
+    entities.write(tx, page_number=number, project_number=project.number, named=named)

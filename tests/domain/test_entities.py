@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from memory_core import limits
 from memory_core.domain.entities import asked_names, entities_of, fold, names_in
-from memory_core.domain.page import page_path
 
-PAGE = page_path("sessions/a.md")
+PAGE = "sessions/a.md"
 #: Text with what the rules look at in it, and what they must survive.
 _pieces = st.one_of(
     st.text(max_size=20),
@@ -28,7 +27,7 @@ texts = st.lists(_pieces, max_size=40).map("".join)
 
 
 def named(body: str, *declared: str, path: str = "sessions/a.md") -> list[str]:
-    return [entity.name for entity in entities_of(page_path(path), body, declared)]
+    return [entity.name for entity in entities_of(path, body, declared)]
 
 
 @pytest.mark.parametrize(

@@ -165,6 +165,9 @@ ROWS: dict[str, dict[str, Any]] = {
     "vector_units": {"number": 1, "model_number": 1, "project_number": 1, "is_turn": 0, "unit_number": 1}
     | {"piece": 0, "digest": identity(18)},
     "vector_removals": {"number": 7, "model_number": 1},
+    "entities": {"number": 1, "project_number": 1, "name": "uploader"},
+    "entity_starts": {"project_number": 1, "start": "uploader", "entity_number": 1},
+    "page_entities": {"entity_number": 1, "page_number": 1, "text_at": 0},
     "observations": {
         **_MINE,
         "seq": 1,
