@@ -12,6 +12,7 @@ from memory_core.recall.knowledge import read_bounds
 from web import (
     answers,
     api,
+    api_embeddings,
     api_jobs,
     api_knowledge,
     api_models,
@@ -88,6 +89,7 @@ def _blueprints(parts: Parts) -> list[Any]:
         history.blueprint(parts),
         api_jobs.blueprint(parts),
         api_models.blueprint(parts),
+        api_embeddings.blueprint(parts),
         pool.blueprint(parts),
         pool_models.blueprint(parts),
         durable.blueprint(parts),

@@ -11,6 +11,7 @@ from memory_core.clock import Clock
 from memory_core.commands import encode
 from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.ids import session_id_from
+from memory_core.recall.vectors import QuestionVector
 from memory_core.store import command_ids
 from memory_core.store.database import Database, Snapshot
 from web.accesses import Accesses
@@ -18,6 +19,7 @@ from web.auth import Caller
 from web.events import clean_session_key
 from web.gate import Gate
 from web.identity import CommandId, body_hash, of_client_key, of_part
+from web.question_vectors import QuestionVectors
 from web.vitals import Vitals
 
 #: Headers by which a client says which session it is in; the first that is there counts.
@@ -43,6 +45,7 @@ class CallContext:
         database: Database,
         vitals: Vitals,
         accesses: Accesses,
+        question_vectors: QuestionVectors,
         edits: UnseenEdits,
         caller: Caller,
         environ: Mapping[str, Any],
@@ -51,6 +54,7 @@ class CallContext:
         self._database = database
         self._vitals = vitals
         self._accesses = accesses
+        self._question_vectors = question_vectors
         self._edits = edits
         self._caller = caller
         self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
@@ -115,6 +119,9 @@ class CallContext:
 
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         self._accesses.note(self._caller, page_ids)
+
+    def question_vector(self, text: str) -> QuestionVector | None:
+        return self._question_vectors.vector(text)
 
     def vitals(self) -> Mapping[str, Any]:
         return self._vitals.read()

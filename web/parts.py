@@ -31,6 +31,7 @@ from web.meters import Meters
 from web.names import Names
 from web.presence import Presence
 from web.probes import Probes, Progress
+from web.question_vectors import QuestionVectors
 from web.vitals import Vitals
 from workers.queue.disk import DiskGauge
 
@@ -52,6 +53,7 @@ class Parts:
     vitals: Vitals
     accesses: Accesses
     presence: Presence
+    question_vectors: QuestionVectors
     catalog: Mapping[str, ToolEntry]
 
     def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -72,6 +74,7 @@ class Parts:
             database=self.database,
             vitals=self.vitals,
             accesses=self.accesses,
+            question_vectors=self.question_vectors,
             edits=UnseenEdits(self.settings.wiki, self.database, self.gate.clock),
             caller=caller,
             environ=environ,
@@ -136,6 +139,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         ),
         accesses=Accesses(gate, clock),
         presence=Presence(clock),
+        question_vectors=QuestionVectors.configured(settings, database, clock),
         catalog=load_catalog(),
     )
 

@@ -12,7 +12,7 @@ from memory_core.config import Settings
 from memory_core.errors import CoreError
 from memory_core.store import git_batches
 from memory_core.store.database import Database
-from web import model_state
+from web import embedding_state, model_state
 from web.line import Line
 from workers import heartbeat
 from workers.queue.disk import DiskGauge
@@ -68,7 +68,7 @@ class Vitals:
         self._models_configured = model_state.Configured(settings)
 
     def read(self) -> Mapping[str, Any]:
-        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki, models}`."""
+        """`{version, url, port, data_dir, sqlite, broker, backlog, writer, git, disk, wiki, models, vectors}`."""
         return {
             "version": self._version,
             "url": self._settings.url,
@@ -81,6 +81,7 @@ class Vitals:
             "disk": self._disk_state(),
             "wiki": self.wiki(),
             "models": self._models(),
+            "vectors": self._vectors(),
         }
 
     def wiki(self) -> dict[str, Any]:
@@ -98,6 +99,14 @@ class Vitals:
         try:
             with self._database.snapshot() as reading:
                 return model_state.short(reading, self._models_configured, self._clock.now_us())
+        except CoreError as error:
+            return {"state": "unknown", "reason": str(error)}
+
+    def _vectors(self) -> dict[str, Any]:
+        """How far embeddings are. That some are missing is no failure: words answer."""
+        try:
+            with self._database.snapshot() as reading:
+                return embedding_state.shape(reading)
         except CoreError as error:
             return {"state": "unknown", "reason": str(error)}
 

@@ -77,6 +77,8 @@ def _lines(status: dict[str, Any], health: dict[str, Any]) -> Iterator[tuple[str
     for part in _PARTS:
         if isinstance(health.get(part), dict):
             yield part, _part(part, health[part])
+    if isinstance(vectors := health.get("vectors"), dict):
+        yield "vectors", _vectors(vectors)
     wiki = health.get("wiki") or {}
     for row in wiki.get("troubles", []):
         yield "", f"{row['file']}: {row['trouble']}"
@@ -85,6 +87,15 @@ def _lines(status: dict[str, Any], health: dict[str, Any]) -> Iterator[tuple[str
     hidden = wiki.get("troubles_in_all", 0) - len(wiki.get("troubles", []))
     if hidden > 0:
         yield "", f"and {hidden} files more: status --json, or /api/v1/wiki"
+
+
+def _vectors(state: dict[str, Any]) -> str:
+    """`412 of 2,000, about 3 min left, by local:all-minilm-l6-v2`."""
+    if "progress" not in state:
+        return "off; search goes by words" if state["state"] == "off" else str(state.get("reason", "unknown"))
+    name = state["model"].partition("@")[0]
+    said = f"{state['progress']}, by {state['provider']}:{name}"
+    return f"{said}; {state['last_error']}" if state["state"] == "waiting" and state["last_error"] else said
 
 
 def _waiting(status: dict[str, Any]) -> str:

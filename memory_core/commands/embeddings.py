@@ -32,7 +32,7 @@ def make(body: MakeEmbeddings, tx: Transaction) -> Answer | Refusal:
     model = embedding_models.active(tx)
     if model is None:
         return Refusal(
-            code="unavailable",
+            code="conflict",
             message="no embedder is configured: pip install 'memoryd[local]', or name embed_provider under [models]",
         )
     if body.force and body.projects is None:

@@ -20,6 +20,8 @@ EMBED_PIECES_PER_TURN_MAX = 16
 EMBED_LOOK_SECONDS = 5.0
 #: After a job that failed for good, until the next one is made.
 EMBED_RETRY_SECONDS = 600.0
+#: A request to make them.
+EMBED_BODY_MAX_BYTES = 4 * KIB
 #: Ended jobs of that kind that are kept, to be looked at.
 EMBED_JOBS_KEPT = 20
 #: Rows that one duty of the writer cleans up, or moves into an index.

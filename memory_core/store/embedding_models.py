@@ -20,6 +20,7 @@ _SAME = (
     _m.document_prefix == bindparam("document_prefix"),
 )
 _WANTED: ColumnElement[int] = bindparam("dimensions", type_=Integer())
+_PROJECT: ColumnElement[int] = bindparam("project", type_=Integer())
 _RATE: ColumnElement[float] = bindparam("new_rate", type_=Float())
 _ACTIVE = Statement(select(embedding_models).where(_m.is_active == 1))
 _ONE = Statement(select(embedding_models).where(_m.number == bindparam("number")))
@@ -76,7 +77,9 @@ _SUPERSEDE = Statement(
 _FORGET = Statement(embedding_models.delete().where(_m.number == bindparam("of_number")))
 _DONE = Statement(
     select(func.count().label("units")).where(
-        vector_units.c.model_number == bindparam("number"), vector_units.c.piece == 0
+        vector_units.c.model_number == bindparam("number"),
+        vector_units.c.piece == 0,
+        or_(_PROJECT.is_(None), vector_units.c.project_number == _PROJECT),
     )
 )
 _FAILED = Statement(
@@ -85,12 +88,15 @@ _FAILED = Statement(
     .where(embeddings.c.model_number == bindparam("number"), embeddings.c.error.is_not(None))
 )
 _PENDING_CHUNKS = text_statement(
-    "SELECT count(*) AS units FROM page_chunks AS c WHERE c.number > :through AND NOT EXISTS"
+    "SELECT count(*) AS units FROM page_chunks AS c WHERE c.number > :through"
+    " AND (:project IS NULL OR c.project_number = :project) AND NOT EXISTS"
     " (SELECT 1 FROM vector_units AS u WHERE u.is_turn = 0 AND u.unit_number = c.number AND u.model_number = :number)"
 )
 _PENDING_TURNS = text_statement(
     "SELECT count(*) AS units FROM (SELECT 1 FROM observations AS o WHERE o.seq > :through"
-    " AND o.speaker IN ('user', 'agent') AND o.body <> '' LIMIT :at_most)"
+    " AND (:project IS NULL OR o.project_id = (SELECT id FROM projects WHERE number = :project)) AND o.speaker IN ('user', 'agent') AND o.body <> ''"
+    " AND NOT EXISTS (SELECT 1 FROM vector_units AS u WHERE u.is_turn = 1 AND u.unit_number = o.seq AND u.model_number = :number)"
+    " LIMIT :at_most)"
 )
 
 
@@ -196,11 +202,14 @@ def forget(tx: Transaction, number: int) -> None:
     tx.run(_FORGET, of_number=number)
 
 
-def progress(read: Reading, model: Row) -> Progress:
-    """How many units have their vectors."""
-    counted: Any = read.row(_DONE, number=model["number"])
-    chunks: Any = read.row(_PENDING_CHUNKS, number=model["number"], through=model["chunks_through"])
-    turns: Any = read.row(_PENDING_TURNS, through=model["turns_through"], at_most=limits.EMBED_COUNTED_MAX)
+def progress(read: Reading, model: Row, project: int | None = None) -> Progress:
+    """How many units have their vectors, of one project (its number) or of all. Texts that failed are counted of all."""
+    of: dict[str, Any] = {"number": model["number"], "project": project}
+    counted: Any = read.row(_DONE, **of)
+    chunks: Any = read.row(_PENDING_CHUNKS, **of, through=model["chunks_through"])
+    turns: Any = read.row(
+        _PENDING_TURNS, **of, through=model["turns_through"], at_most=limits.EMBED_COUNTED_MAX
+    )
     failed: Any = read.row(_FAILED, number=model["number"])
     done = counted["units"]
     return Progress(

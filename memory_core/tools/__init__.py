@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from memory_core.clock import Clock
 from memory_core.errors import Forbidden
+from memory_core.recall.vectors import QuestionVector
 from memory_core.registry import Registry
 from memory_core.store.database import Database
 
@@ -49,6 +50,11 @@ class ToolContext(Protocol):
 
     def came_upon(self, page_ids: Sequence[bytes]) -> None:
         """These pages are shown as hits: they count as read by the one who asks. Returns at once and never fails."""
+        ...
+
+    def question_vector(self, text: str) -> QuestionVector | None:
+        """The embedding of a question; None where there is nothing to compare it with. Takes a second or two at most.
+        Raises a `CoreError`: then one does without."""
         ...
 
     def vitals(self) -> Mapping[str, Any]:

@@ -92,6 +92,7 @@ def _environment(memoryd: Running) -> dict[str, str]:
     ).stdout.strip()
     return {
         "PATH": os.environ["PATH"],
+        "MEMORYD_MODELS__EMBED_PROVIDER": "none",
         "HOME": home,
         **({"PIP_CACHE_DIR": cache} if cache else {}),
         **{name: value for name, value in os.environ.items() if name.startswith("PIP_")},

@@ -99,6 +99,7 @@ class Running:
         self.port = port or free_pair()
         self.environ = {
             "PATH": os.environ["PATH"],
+            "MEMORYD_MODELS__EMBED_PROVIDER": "none",
             "HOME": str(home),
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",

@@ -131,6 +131,7 @@ def worker_words(
     ]
     environ = {
         "PATH": os.environ["PATH"],
+        "MEMORYD_MODELS__EMBED_PROVIDER": "none",
         "PYTHONPATH": f"{LOADER}:{ROOT}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "HOME": str(home),

@@ -113,6 +113,7 @@ class Replica:
         given = {key: self._here(str(value)) for key, value in service.get("environment", {}).items()}
         self.environ = {
             "PATH": os.environ["PATH"],
+            "MEMORYD_MODELS__EMBED_PROVIDER": "none",
             "PYTHONPATH": str(ROOT),
             "PYTHONDONTWRITEBYTECODE": "1",
             stack.mark: "1",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,6 +34,8 @@ class Context:
     directory: str | None = None
     sent: list[object] = field(default_factory=list[object])
     is_slow: bool = False
+    #: What embeds questions.
+    vectors: Callable[[str], Any] = lambda _text: None
     #: Ids of pages that each call had come upon.
     shown: list[list[bytes]] = field(default_factory=list[list[bytes]])
 
@@ -53,6 +55,9 @@ class Context:
         if isinstance(answer, Refusal):
             raise _ERRORS[answer.code](answer.message)
         return answer
+
+    def question_vector(self, text: str) -> Any:
+        return self.vectors(text)
 
     def told_of_edit(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
         return UnseenEdits(self.books.wiki, self.database, self.clock).told(answer)

@@ -250,6 +250,6 @@ def test_embedding_is_refused_where_no_embedder_is_configured(store: Store, make
 
     refusal = store.apply(embeddings.MakeEmbeddings(), token_scope="write")
 
-    assert refusal.code == "unavailable"
+    assert refusal.code == "conflict"
     assert "memoryd[local]" in refusal.message
     assert issubclass(NoProvider, CoreError)

@@ -32,6 +32,7 @@ class Served:
         )
         environment = {
             "PATH": os.environ["PATH"],
+            "MEMORYD_MODELS__EMBED_PROVIDER": "none",
             "PYTHONPATH": str(ROOT),
             "HOME": str(house.settings.tmp_dir),
         }
