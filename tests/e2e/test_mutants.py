@@ -92,6 +92,7 @@ CONDITIONS = {
     "job_kinds",
     "long_batches",
     "quick_jobs",
+    "quick_looks",
     "quick_sessions",
     "sleep_by_select",
     "quick_pool",

@@ -28,9 +28,16 @@ pytestmark = pytest.mark.stack
 
 
 @pytest.fixture
-def writer(settings, start_broker, start_writer) -> RunningWriter:
+def patient_writer(settings, start_broker, start_writer) -> RunningWriter:
     start_broker(settings)
     return start_writer()
+
+
+@pytest.fixture
+def writer(settings, start_broker, start_writer) -> RunningWriter:
+    """It commits after a shorter silence, and looks at the wiki more often."""
+    start_broker(settings)
+    return start_writer(MEMORYD_TEST_LIMITS="GIT_QUIET_SECONDS=0.3,RECONCILE_SECONDS=3")
 
 
 def page(name: str, text: str) -> object:
@@ -66,7 +73,8 @@ def agree(writer: RunningWriter) -> None:
     assert fsck(root) == ""
 
 
-def test_a_thousand_writes_make_few_commits_that_hold_them_all(writer):
+def test_a_thousand_writes_make_few_commits_that_hold_them_all(patient_writer):
+    writer = patient_writer
     writer.append(*(page(f"p{n % 200}", f"# Page {n % 200}\n\nstate {n}\n") for n in range(1_000)))
     wait_until(lambda: is_committed(writer), 60)
 
@@ -80,7 +88,8 @@ def test_a_thousand_writes_make_few_commits_that_hold_them_all(writer):
     assert "write default/alpha/notes/" in text
 
 
-def test_a_clean_stop_commits_what_is_open(writer):
+def test_a_clean_stop_commits_what_is_open(patient_writer):
+    writer = patient_writer
     writer.append(page("last", "# Last words\n"))
     writer.drained()
     wait_until(lambda: writer.rows("SELECT 1 FROM pages"))
