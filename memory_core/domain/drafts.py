@@ -9,8 +9,10 @@ import re
 
 _SUFFIX = ".md"
 _FAMILIES = (
-    r"~\$.*",  # Microsoft Office: who has a document open
-    r"~wr[a-z]\d+(?:\..*)?",  # Microsoft Word: what it is saving
+    r"~.+",  # Microsoft Office, Word, Syncthing and others: who has a document open, what is being saved or is on its way
+    r".+\.tmp",  # many: what is written before it is renamed
+    # git mergetool: the sides of a conflict. In capitals only: `knowledge_base_2.md` is a page.
+    r"(?-i:.+[_.](?:BACKUP|BASE|LOCAL|REMOTE)[_.]\d+(?:\..+)?)",
     r"\.~lock\..*#",  # LibreOffice: who has a document open
     r"#.*#",  # Emacs: what is not saved yet
     r"\.#.*",  # Emacs, mcedit: who has a file open
@@ -19,7 +21,6 @@ _FAMILIES = (
     r"\..*\.(?:sw[a-z]|kate-swp)",  # vim, nano, kate: what is not saved yet
     r".+\.sb-[0-9a-f]{8}-\w{6}",  # macOS: a folder in which a save is prepared
     r".+___jb_(?:tmp|old)___",  # JetBrains
-    r"\.syncthing\..*\.tmp|~syncthing~.*\.tmp",  # Syncthing: what is on its way
 )
 _DRAFT = re.compile("|".join(f"(?:{family})" for family in _FAMILIES), re.IGNORECASE)
 

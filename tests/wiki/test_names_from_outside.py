@@ -41,7 +41,8 @@ def write(house: House, path: str) -> object:
 DRAFTS = [
     "~$x.md", "~$report.md", "~WRL0001.md", ".~lock.x.md#", "#x#", "#x.md#", "#*scratch*#", ".#x.md", "x.md~", "x.txt~", "x.md.~12~",
     ".x.md.swp", ".x.md.swo", ".x.md.kate-swp", "x.md.sb-1a2b3c4d-XyZ123", "x.md___jb_tmp___", ".syncthing.x.md.tmp",
-    "~syncthing~x.md.tmp",
+    "~syncthing~x.md.tmp", "~x.md", "~home.md", "~.md", "x.tmp.md", "x.TMP.md", "x.md.tmp", "x_BACKUP_4711.md", "x_BASE_4711.md",
+    "x_LOCAL_4711.md", "x_REMOTE_4711.md", "x.md.BASE.4711.md", "x.REMOTE.4711.md",
 ]  # fmt: skip
 
 
@@ -70,7 +71,7 @@ def test_a_folder_in_which_a_save_is_prepared_holds_no_pages(house: House):
     assert list(house.pages()) == ["notes/a.md"]
 
 
-@pytest.mark.parametrize("name", ["x~y.md", "~home.md", "C#.md", "#1.md", "a$.md", "issue #5.md", "lock.md", "x.swp.md", "wrl.md", "4913.md"])  # fmt: skip
+@pytest.mark.parametrize("name", ["x~y.md", "C#.md", "#1.md", "a$.md", "issue #5.md", "lock.md", "x.swp.md", "wrl.md", "4913.md", "tmp.md", "x.tmp2.md", "knowledge_base_2.md", "local_remote.md", "x_LOCAL.md", "BASE_1.md"])  # fmt: skip
 def test_other_names_are_pages(house: House, name: str):
     assert is_candidate(f"notes/{name}")
     house.save(f"notes/{name}", "text\n")

@@ -146,6 +146,54 @@ def test_a_rename_and_a_deletion_on_the_way_do_not_end_a_page_s_history(root, co
     assert list(house.pages()) == ["decisions/b.md"]
 
 
+def rename_folder(root: Path, old: str, new: str) -> None:
+    (root / new).parent.mkdir(parents=True, exist_ok=True)
+    (root / old).rename(root / new)
+
+
+def test_a_renamed_folder_of_a_project_does_not_end_its_pages_history(root, commit, rebuild):
+    commit("zero")
+    for text in ("one", "two"):
+        page(root, "notes/a.md").write_text(f"# A\n\n{text}\n")
+        page(root, "notes/same.md").write_text("# A\n\nsame\n")
+        page(root, "decisions/same.md").write_text("# A\n\nsame\n")
+        commit(text)
+    rename_folder(root, "default/alpha", "default/beta")
+    commit("renamed")
+    (root / "default/beta/notes/a.md").write_text("# A\n\nthree\n")
+    commit("three")
+    rename_folder(root, "default/beta", "work/gamma")
+    commit("to another workspace")
+    (root / "work/gamma/decisions/same.md").write_text("# A\n\nno more\n")
+    commit("four")
+    house = rebuild()
+
+    assert chain(house, "notes/a.md") == [
+        ("git", "zero"),
+        ("git", "one"),
+        ("git", "two"),
+        ("reindex", "three"),
+    ]
+    assert chain(house, "decisions/same.md") == [("git", "same"), ("reindex", "no more")]
+    assert chain(house, "notes/same.md") == [("reindex", "same")]
+
+
+def test_a_folder_that_took_the_place_of_a_renamed_one_keeps_its_own_history(root, commit, rebuild):
+    """What lay under this name before is the history of the project that was renamed."""
+    commit("zero")
+    page(root, "notes/a.md").write_text("# A\n\none\n")
+    commit("one")
+    rename_folder(root, "default/alpha", "default/beta")
+    commit("renamed")
+    page(root, "notes/a.md").write_text("# A\n\nanother page\n")
+    commit("another one in its place")
+    (root / "default/beta/notes/a.md").write_text("# A\n\ntwo\n")
+    commit("two")
+    house = rebuild()
+
+    assert chain(house, "notes/a.md") == [("git", "zero"), ("git", "one"), ("reindex", "two")]
+
+
 def test_what_a_merge_brought_is_one_version(root, commit, rebuild):
     commit("zero")
     person(root, "checkout", "-q", "-b", "side")
