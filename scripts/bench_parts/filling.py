@@ -1,25 +1,32 @@
-"""Many pages in many projects, written into a database by the writer's own code in large transactions, without a writer."""
+"""Many pages in many projects, written into a database by the writer's own code in large transactions, without a writer; and
+vectors for them that stand for nothing: only their number and size are those of an embedder."""
 
 from __future__ import annotations
 
 import random
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy
+from numpy.typing import NDArray
+
 from memory_core.clock import SystemClock
 from memory_core.commands.folders import add_project
 from memory_core.commands.versions import PageDraft, link_targets, new_version
+from memory_core.domain.embedding import EmbeddingModel
 from memory_core.domain.page import page_path
 from memory_core.domain.project import Project
 from memory_core.ids import IdSource
-from memory_core.store import links, pages, projects
-from memory_core.store.transaction import Transaction
+from memory_core.store import embedding_models, links, pages, projects, vector_index, vector_units
+from memory_core.store.transaction import Reading, Transaction
 from memory_core.store.writing import WriterConnection
 from scripts.bench_parts.texts import Words
 
 _TOGETHER = 1_000
+MODEL = EmbeddingModel(provider="bench", model="noise", dimensions=384)
 _FOLDERS = ("notes", "decisions", "gotchas", "concepts", "procedures")
 
 
@@ -60,6 +67,49 @@ class World:
             rates.writing += time.monotonic() - between
             self.pages = numbers.stop
         return rates
+
+    def embed(self) -> int:
+        """Give each part of a page a vector, as the pool's embeddings arrive; how many there are."""
+        self._transact(lambda tx: embedding_models.activate(tx, MODEL))
+        chance = numpy.random.default_rng(5)
+        after = count = 0
+        while True:
+            waiting = self._transact(
+                lambda tx, after=after: vector_units.waiting_chunks(
+                    tx, self._model(tx), after=after, through=sys.maxsize, limit=_TOGETHER
+                )
+            )
+            if not waiting:
+                break
+            made = normalised(chance.standard_normal((len(waiting), MODEL.dimensions)))
+            self._transact(lambda tx, waiting=waiting, made=made: self._keep(tx, waiting, made))
+            count += len(waiting)
+            after = waiting[-1].number
+        while self._transact(lambda tx: vector_index.catch_up(tx, self._model(tx), _TOGETHER)):
+            self._connection.checkpoint()
+        return count
+
+    def _model(self, reading: Reading) -> int:
+        row = embedding_models.active(reading)
+        assert row is not None
+        return row["number"]
+
+    def _keep(
+        self, tx: Transaction, waiting: list[vector_units.Waiting], made: NDArray[numpy.float32]
+    ) -> None:
+        number = self._model(tx)
+        for one, vector in zip(waiting, made, strict=True):
+            digest = one.digest or b""
+            vector_units.keep(tx, number, digest, vector=vector.tobytes(), error=None)
+            unit = vector_units.Unit(
+                is_turn=False,
+                number=one.number,
+                project_number=one.project_number,
+                piece=0,
+                owner=None,
+                digest=digest,
+            )
+            vector_units.add(tx, number, unit)
 
     def close(self) -> None:
         while self._connection.join_index():
@@ -115,3 +165,7 @@ class World:
             self._connection.rollback()
             raise
         return found
+
+
+def normalised(vectors: NDArray[numpy.float64]) -> NDArray[numpy.float32]:
+    return (vectors / numpy.linalg.norm(vectors, axis=-1, keepdims=True)).astype(numpy.float32)

@@ -7,12 +7,18 @@ import statistics
 import time
 from collections.abc import Iterator
 
+import numpy
+
 from memory_core.clock import SystemClock
+from memory_core.models.query_embedder import QueryVector
 from memory_core.recall.search import Found, Question, search
+from memory_core.recall.vectors import QuestionVector, near
 from memory_core.store.database import Database
+from memory_core.store.nearest import Scope
+from memory_core.store.vector_matrix import VectorMatrix
 from scripts.bench_parts import asking
 from scripts.bench_parts.figures import Result, at_least, at_most, quantile
-from scripts.bench_parts.filling import Rates, World
+from scripts.bench_parts.filling import MODEL, Rates, World, normalised
 from scripts.bench_parts.parts import Bench, parts
 from scripts.bench_parts.searching import SHAPES
 from scripts.bench_parts.stack import Stack
@@ -20,11 +26,14 @@ from scripts.bench_parts.stack import Stack
 SCOPED_SMALL, SCOPED_LARGE = at_most(15), at_most(40)
 GROWTH = at_most(1.5)
 GLOBAL = at_most(250)
+WITH_VECTORS = at_most(80)
 CLIENTS = 16
 MANY_CLIENTS = at_least(1.5)
 INDEX_BUILD = at_least(1_000)
 FROM_TEXTS = at_least(200)
 _CHECKED = 20
+#: What a search takes of its streams.
+_NEAR = 50
 
 
 @parts.add("scale")
@@ -51,6 +60,9 @@ def scale(bench: Bench) -> Result:
         result.complaints += _wrong(database, world)
         if count == large:
             _everywhere(result, database, world, bench.sizes.searches)
+            bench.say("scale: making vectors")
+            vectors = world.embed()
+            _with_vectors(result, database, world, bench.sizes.searches, vectors)
         database.close()
     result.add("the larger against the smaller, p50", medians[1] / medians[0], "", GROWTH)
     _rates(result, written)
@@ -97,6 +109,29 @@ def _everywhere(result: Result, database: Database, world: World, each: int) -> 
     name = f"{world.pages:,} pages, all projects asked"
     result.add(f"{name}: p50", statistics.median(took), "ms", GLOBAL)
     result.add(f"{name}: p99", quantile(took, 0.99), "ms")
+
+
+def _with_vectors(result: Result, database: Database, world: World, each: int, count: int) -> None:
+    """The same questions by their words and by a vector each, one after the other, in one project and in all."""
+    chance, matrix = numpy.random.default_rng(6), VectorMatrix()
+    took: dict[str, list[float]] = {"one project": [], "all projects": []}
+    for number, text in _questions(world, each):
+        vector = normalised(chance.standard_normal(MODEL.dimensions))
+        question = QuestionVector(query=QueryVector(model=MODEL, vector=vector), matrix=matrix)
+        for name, project in (("one project", number), ("all projects", None)):
+            began = time.monotonic()
+            _ask(database, world, text, project)
+            projects = None if project is None else [world.projects[project].number]
+            scope = Scope(projects=projects, owner="owner", now=SystemClock().now_us())
+            with database.snapshot() as reading:
+                found = near(reading, question, scope, _NEAR)
+            took[name].append((time.monotonic() - began) * 1000)
+            if len(found) < min(_NEAR, count // (1 if project is None else len(world.projects)) // 2):
+                result.complaints.append(f"only {len(found)} units are near a question in {name}")
+    for name, target in (("one project", WITH_VECTORS), ("all projects", GLOBAL)):
+        title = f"{world.pages:,} pages with {count:,} synthetic vectors, words and vectors of {name}"
+        result.add(f"{title}: p50", statistics.median(took[name]), "ms", target)
+        result.add(f"{title}: p99", quantile(took[name], 0.99), "ms")
 
 
 def _ask(database: Database, world: World, text: str, project: int | None) -> Found:
