@@ -27,10 +27,9 @@ CHECKPOINT_SLICE_MAX_BYTES = 3 * MIB
 #: Of one JSON value: nesting (the outermost value is 1) and values in it, keys not counted.
 DURABLE_JSON_DEPTH_MAX = 64
 DURABLE_JSON_NODES_MAX = 65_536
-#: A replay, without what a compaction covers; the media that its messages refer to.
+#: A replay, without what a compaction covers.
 REPLAY_EVENTS_MAX = 100_000
 REPLAY_MAX_BYTES = 64 * MIB
-REPLAY_MEDIA_MAX_BYTES = 256 * MIB
 #: What a replay reads in one snapshot, so that a slow reader holds none open.
 REPLAY_BATCH_EVENTS = 500
 REPLAY_BATCH_BYTES = 1 * MIB
@@ -59,10 +58,9 @@ TOOL_CALLS_PER_ROUND_MAX = 16
 TOOL_OUTPUT_MAX_BYTES = 256 * KIB
 TURN_TOOL_OUTPUT_MAX_BYTES = 768 * KIB
 TURN_TOOL_ARGUMENTS_MAX_BYTES = 512 * KIB
-#: Arguments of one call and its result as stored; of all calls of a batch together.
+#: Arguments of one call and its result as stored; the arguments of all calls of a batch together.
 TOOL_CALL_PART_MAX_BYTES = 4 * MIB
 BATCH_ARGUMENTS_MAX_BYTES = 8 * MIB
-BATCH_RESULTS_MAX_BYTES = 4 * MIB
 #: What a model writes: one field of one round (text, reasoning), and a whole turn.
 MODEL_FIELD_MAX_BYTES = 192 * KIB
 MODEL_TURN_MAX_BYTES = 768 * KIB
@@ -73,7 +71,6 @@ STORED_TOOL_NAME_MAX_BYTES = 256
 TOOL_SCHEMA_MAX_BYTES = 1 * MIB
 TOOL_DESCRIPTION_MAX_BYTES = 16 * KIB
 TOOLS_MAX = 256
-MODEL_ROUNDS_DEFAULT = 16
 MODEL_ROUNDS_MAX = 20
 
 # --- compaction ---------------------------------------------------------------------------------
@@ -90,8 +87,7 @@ ASSET_MAX_BYTES = 128 * MIB
 ASSET_TEXT_MAX_BYTES = 256 * KIB
 EVENT_ASSETS_MAX = 1_024
 SESSION_ASSETS_LISTED_MAX = 100_000
-#: What one collection looks at: catalogued assets that nothing refers to, and directory entries without a row.
-ASSET_GC_ROWS = 256
+#: Directory entries that one slice of a collection looks at.
 ASSET_GC_ENTRIES = 4_096
 #: An unfinished file is left alone for so long.
 ASSET_UNFINISHED_SECONDS = 3_600.0

@@ -116,6 +116,20 @@ def undistilled(house: House, holder: Holder) -> None:
     house.store.clock.advance(91 * DAY)
 
 
+def queued_to_be_distilled(house: House, holder: Holder) -> None:
+    """Its end waits for a worker that never came."""
+    assert not code(holder.close())
+    house.store.clock.advance(91 * DAY)
+
+
+def failed_to_be_distilled(house: House, holder: Holder) -> None:
+    assert not code(holder.close())
+    house.store.connection.execute(
+        "UPDATE jobs SET state = 'failed', failures = 3, last_error = 'no', finished_at = 1 WHERE kind = 'distillation'"
+    )
+    house.store.clock.advance(91 * DAY)
+
+
 def with_an_unfinished_turn(house: House, holder: Holder) -> None:
     distilled(house, holder)
     house.store.connection.execute(
@@ -127,7 +141,9 @@ def with_an_unfinished_turn(house: House, holder: Holder) -> None:
     house.store.clock.advance(91 * DAY)
 
 
-@pytest.mark.parametrize("made", [live, undistilled, with_an_unfinished_turn])
+@pytest.mark.parametrize(
+    "made", [live, undistilled, queued_to_be_distilled, failed_to_be_distilled, with_an_unfinished_turn]
+)
 def test_retention_never_removes_a_session_that_is_not_at_its_end(house: House, made):
     holder = house.session()
     made(house, holder)

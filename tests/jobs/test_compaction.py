@@ -184,6 +184,22 @@ def test_lease_can_renew_after_expiry_until_recovery_schedules_retry(store: Stor
     assert (job.state, job.failures, job.waits_for) == (State.PENDING, 1, "retry")
 
 
+def test_a_failure_is_heard_past_the_lease_until_somebody_noticed_its_end(store: Store):
+    """The token decides, not the clock: what a worker has to say of its job is not lost because it is late."""
+    agent = working(store, 2)
+    job_id = queued(agent, 2)
+    agent.release()
+    one = worker(store)
+    one.take()
+    store.clock.advance(10 * limits.JOB_LEASE_SECONDS)
+
+    assert not isinstance(one.fail(Failure.ANSWER), Refusal)
+
+    job = job_of(store, job_id)
+    assert (job.state, job.failures, job.last_error) == (State.PENDING, 1, Failure.ANSWER.sentence)
+    assert one.fail(Failure.ANSWER).code == "stale_lease"
+
+
 def test_retry_backoff_does_not_block_newer_compaction(store: Store):
     first = working(store, 2)
     failing = queued(first, 2)
