@@ -68,18 +68,22 @@ def open_writer(path: Path) -> Any:
 
     Raises `NotFound` when the file is not there: a database that vanished is never made anew here.
     """
-    connection = _connect(path, "rw")
-    for pragma in (*_COMMON, *_WRITER):
-        connection.execute(pragma).fetchall()
-    return connection
+    return _prepared(_connect(path, "rw"), (*_COMMON, *_WRITER))
 
 
 def open_reader(path: Path) -> Any:
     """A read-only driver connection. The directory must be writable all the same: a WAL database that
     was closed cleanly cannot be opened from a read-only mount."""
-    connection = _connect(path, "ro")
-    for pragma in (*_COMMON, *_READER):
-        connection.execute(pragma).fetchall()
+    return _prepared(_connect(path, "ro"), (*_COMMON, *_READER))
+
+
+def _prepared(connection: Any, pragmas: tuple[str, ...]) -> Any:
+    try:
+        for pragma in pragmas:
+            connection.execute(pragma).fetchall()
+    except driver.Error as error:
+        connection.close()
+        raise translated(error) from error
     return connection
 
 

@@ -65,7 +65,10 @@ def clients_are_loaded() -> None:
     """Importing them takes seconds on a busy machine; tests of time-outs do not mean those."""
     discover(vendors)
     for module in [
-        vendor.module for registry in (language_vendors, embedding_vendors) for _, vendor in registry
+        vendor.module
+        for registry in (language_vendors, embedding_vendors)
+        for _, vendor in registry
+        if not vendor.is_local  # only its own process loads what runs it
     ]:
         importlib.import_module(module)
     importlib.import_module("memory_core.models.transport").client(
