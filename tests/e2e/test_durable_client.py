@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import threading
@@ -174,6 +175,60 @@ def test_a_program_killed_at_any_step_is_resumed_exactly_and_no_tool_runs_twice(
         again.release()
         with pytest.raises(Invalid, match="nothing to recover"):
             recover(bench.session, bench.directory, settings=bench.settings)
+
+
+#: Where a program falls silent for longer than its lease: before anything, between plan and start, in its tool, before it says how it ended.
+SILENCES = (
+    ("begin", False),
+    ("plan", True),
+    ("start", False),
+    ("run", True),
+    ("complete", False),
+    ("end", False),
+)
+
+
+def test_reclaimed_session_claim_invalidates_first_writer(memoryd: Running, tmp_path: Path) -> None:
+    """A process that stood still comes back when another one has the session: it writes nothing, and begins no tool."""
+    benches = {moment: Bench(memoryd, tmp_path / f"{moment[0]}-{moment[1]}") for moment in SILENCES}
+    silent = {
+        (step, after): benches[step, after].program("one", "two", step=step, after=after, stops=True)
+        for step, after in SILENCES
+    }
+    try:
+        for process in silent.values():
+            wait_until(lambda p=process: is_stopped(p.pid), seconds=60, saying="the program stands still")
+        said: dict[tuple[str, bool], tuple[object, list[str]]] = {}
+        for moment, bench in benches.items():
+            bench.free()
+            if moment in UNCERTAIN:
+                recover(bench.session, bench.directory, accept_unknown_effects=True, settings=bench.settings)
+            session = bench.resume()
+            assert session.run("mine", approve=lambda _: AllowOnce()).text == "done: wrote mine"
+            said[moment] = (session.history, bench.lines())
+            session.release()
+
+        for moment, process in silent.items():
+            process.send_signal(signal.SIGCONT)
+            code, told = ended(process)
+            assert code != 0, moment
+            assert "Stale" in told or "ReplayRequired" in told, (moment, told)
+
+        for moment, bench in benches.items():
+            history, lines = said[moment]
+            again = bench.resume()
+            assert again.history == history, moment
+            assert bench.lines() == lines, (moment, "a tool ran without its start being journaled")
+            again.release()
+    finally:
+        for process in silent.values():
+            process.kill()
+            process.wait()
+
+
+def is_stopped(pid: int) -> bool:
+    status = Path(f"/proc/{pid}/stat").read_text()
+    return status.rpartition(")")[2].split()[0] == "T"
 
 
 def test_a_live_program_renews_its_lease_and_keeps_its_session_to_itself(

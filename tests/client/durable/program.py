@@ -1,4 +1,4 @@
-"""A program that runs an agent in a durable session and is killed where it is told: `python -m tests.client.durable.program`.
+"""A program that runs an agent in a durable session and is killed, or stopped, where it is told: `python -m tests.client.durable.program`.
 
 Its model is a script, its tool is real: it appends a line to a file and syncs it. One JSON object on standard input says
 what to do; each turn that the program saw committed is a JSON line on standard output.
@@ -40,6 +40,8 @@ class Orders:
     #: Where the program kills itself: a step of the journal, or `run`: in the tool, after it wrote.
     step: str = ""
     after: bool = False
+    #: It does not kill itself there: it stands still until somebody lets it go on (SIGCONT).
+    stops: bool = False
     renew_seconds: float = 60.0
 
 
@@ -77,21 +79,21 @@ def _answer(request: ModelRequest) -> ModelReply:
     return ModelReply(tool_calls=[RequestedCall(name="note", arguments={"text": last.text})])
 
 
-def die() -> None:
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
 def main() -> None:
     orders = Orders(**json.loads(sys.stdin.readline()))
     steps = Steps()
-    in_tool = die if orders.step == "run" else lambda: None
+
+    def halt() -> None:
+        os.kill(os.getpid(), signal.SIGSTOP if orders.stops else signal.SIGKILL)
+
+    in_tool = halt if orders.step == "run" else lambda: None
     identity = identity_of(orders.directory, os.environ)
     port = HttpSession(Transport(settings_of(orders.url, orders.token)), orders.session, identity)
     around = Around(redact=redact_with(KEY), renew_seconds=orders.renew_seconds)
     session = DurableAgentSession(agent_of(Path(orders.diary), in_tool), identity, steps.of(port), around)
     session.open()
     if orders.step:
-        (steps.after if orders.after else steps.before)[orders.step] = die
+        (steps.after if orders.after else steps.before)[orders.step] = halt
     for prompt in orders.prompts:
         result = session.run(prompt, approve=lambda _: AllowOnce())
         said = {"prompt": prompt, "text": result.text, "last": result.last_sequence}
