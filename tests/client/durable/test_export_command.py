@@ -17,9 +17,7 @@ from tests.durable.working import Client, said
 pytestmark = pytest.mark.timeout(60)
 
 
-def test_what_is_kept_of_a_directory_is_exported_and_replaces_no_file(
-    person: Prompt, gate: Gate, tmp_path: Path
-):
+def test_what_is_kept_of_a_directory_is_exported(person: Prompt, gate: Gate, tmp_path: Path):
     place = asdict(identity_of(".", os.environ))
     client = Client(gate.house, directory=place, project="export")
     client.claim()
@@ -36,10 +34,22 @@ def test_what_is_kept_of_a_directory_is_exported_and_replaces_no_file(
     assert [(s["session"]["id"], len(s["events"])) for s in written["sessions"]] == [(client.id, 2)]
     (known,) = written["knowledge"]
     assert (known["knowledge"]["key"], [v["version"] for v in known["versions"]]) == ("build", [2, 1])
-    before = file.read_bytes()
+
+
+@pytest.mark.parametrize("is_link", [False, True], ids=["a file", "a link to nothing"])
+def test_export_refuses_to_replace_existing_file(person: Prompt, tmp_path: Path, is_link: bool):
+    file = tmp_path / "all.json"
+    if is_link:
+        file.symlink_to(tmp_path / "nowhere")
+    else:
+        file.write_text("mine")
+
     person.says("export", "--output", str(file), code=1)
+
     assert "is there already" in person.err
-    assert file.read_bytes() == before
+    assert not (tmp_path / "nowhere").exists()
+    assert file.is_symlink() if is_link else file.read_text() == "mine"
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ([] if is_link else ["all.json"])
 
 
 def test_an_empty_directory_is_exported_as_empty(person: Prompt):

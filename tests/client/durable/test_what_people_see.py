@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from client.durable.directory import identity_of
+from memory_core.ids import id_bytes
 from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
 from tests.durable.working import Client, said
@@ -82,6 +83,29 @@ def test_empty_states_are_specific_to_scope(person: Prompt, gate: Gate):
     assert person.says("jobs", "list", "--state", "failed") == "No job of that sort.\n"
 
 
+def test_status_rows_align_and_queue_state_stays_explicit(person: Prompt, gate: Gate):
+    for _ in range(2):
+        made = session(gate, "waits", "Remember that the sea is near.")
+        made.claim()
+        made.resume()
+        made.post("close", {"directory": made.directory})
+
+    rows = person.says("status").splitlines()[1:]
+    told = [row for row in rows if row.strip()]
+    columns = [
+        at for at in range(5, 20) if all(row[at - 1] == " " and row[at : at + 1].strip() for row in told)
+    ]
+    assert columns, "all say what they say from the same column on"
+    asked = person.asks("jobs", "list")["queues"]
+    person.says("jobs", "list")
+    lines = {line.split(":")[0]: line for line in person.err.splitlines()}
+    for queue in asked:  # an empty one, too, says of itself what waits and what runs
+        assert f"{queue['pending']} pending" in lines[queue["queue"]]
+        assert f"{queue['running']} running" in lines[queue["queue"]]
+    (waiting,) = [queue["pending"] for queue in asked if queue["queue"] == "distillation"]
+    assert waiting >= 2
+
+
 def test_memory_failure_inspection_and_retry_commands_parse(person: Prompt, gate: Gate):
     """A distillation that failed for good is listed with its reason, shown, and tried again by its id."""
     made = session(gate, "fails", "Remember that the moon is far.")
@@ -91,7 +115,8 @@ def test_memory_failure_inspection_and_retry_commands_parse(person: Prompt, gate
     gate.house.stop_writer()
     gate.rows(
         "UPDATE jobs SET state = 'failed', failures = 3, last_error = 'the model refused', finished_at = 1"
-        " WHERE kind = 'distillation'"
+        " WHERE id = ?",
+        id_bytes(job),
     )
     gate.house.start_writer()
 
