@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from client.durable.assets import Assets
 from client.durable.directory import identity_of
 from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
@@ -55,3 +56,30 @@ def test_export_refuses_to_replace_existing_file(person: Prompt, tmp_path: Path,
 def test_an_empty_directory_is_exported_as_empty(person: Prompt):
     written = json.loads(person.says("export"))
     assert (written["sessions"], written["knowledge"]) == ([], [])
+
+
+def test_an_export_names_assets_whose_bytes_are_not_in_it(person: Prompt, gate: Gate):
+    place = asdict(identity_of(".", os.environ))
+    client = Client(gate.house, directory=place, project="pictures")
+    data = [b"\x89PNG\x00 first", b"\x89PNG\x00 second"]
+    links = [Assets(gate.transport(), lambda: client.id).take_in(one, "image") for one in data]
+    client.claim()
+    told = [{"sha256": link.sha256, "bytes": link.bytes, "kind": "image"} for link in links]
+    client.append(said("none"), {**said("two pictures"), "assets": told}, {**said("one"), "assets": told[:1]})
+    client.post("release", {"directory": place})
+
+    (whole,) = json.loads(person.says("export"))["sessions"]
+
+    alone = json.loads(person.says("sessions", "export", client.id))
+    assert whole["assets"] == alone["assets"]
+    ids = [event["id"] for event in whole["events"]]
+    named = [(ids.index(a["event_id"]), a["ordinal"], a["sha256"], a["kind"]) for a in whole["assets"]]
+    first, second = (link["sha256"] for link in told)
+    assert named == [(1, 0, first, "image"), (1, 1, second, "image"), (2, 0, first, "image")]
+    assert all("assets" not in event for event in whole["events"])
+    # What is named can be had.
+    for event, ordinal in ((1, 1), (2, 0)):
+        answer = gate.house.get(
+            f"/api/v1/durable-sessions/{client.id}/events/{ids[event]}/assets/{ordinal}?kind=image"
+        )
+        assert answer.data == data[ordinal if event == 1 else 0]

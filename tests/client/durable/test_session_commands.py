@@ -14,7 +14,14 @@ from client.durable.directory import identity_of
 from client.durable.routes import HttpSession
 from memory_core import limits
 from memory_core.clock import SystemClock
-from memory_core.domain.agent_message import read_message
+from memory_core.domain.agent_message import Message, Role, ToolCall, read_message
+from memory_core.domain.audit_event import (
+    TOOL_CALLS,
+    CallPlanned,
+    ModelCompleted,
+    ModelStarted,
+    TurnStarted,
+)
 from memory_core.ids import IdSource, id_text
 from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
@@ -156,3 +163,84 @@ def test_no_durable_session_is_said_of_the_project(person: Prompt):
     assert person.says("sessions", "list", "--durable", "--project", "bare") == (
         "No durable session in the project bare.\n"
     )
+
+
+def interrupted(session: Client, gate: Gate, state: str) -> ToolCall:
+    """The session has a turn under way, whose one call is planned or started; its program is gone."""
+    port = HttpSession(gate.transport(), session.id, identity_of(".", os.environ))
+    ids = IdSource(SystemClock())
+    turn_id, call = id_text(ids.new()), ToolCall(id_text(ids.new()), "shell", {"command": "make deploy"})
+    port.claim()
+    port.confirm_replay(port.replay())
+    port.begin_turn(turn_id, read_message(message("deploy it"), "input"))
+    asked = Message(role=Role.ASSISTANT, tool_calls=(call,))
+    audit = [
+        TurnStarted(turn_id=turn_id),
+        ModelStarted(turn_id=turn_id, round=1),
+        CallPlanned(turn_id=turn_id, round=1, call=call),
+        ModelCompleted(turn_id=turn_id, round=1, finish_reason=TOOL_CALLS),
+    ]
+    port.open_batch(turn_id, asked, audit)
+    if state == "started":
+        port.start_call(call)
+    port.release()
+    return call
+
+
+def test_a_recovery_that_is_refused_names_the_calls_and_what_to_say(
+    person: Prompt, session: Client, gate: Gate
+):
+    call = interrupted(session, gate, "started")
+
+    person.says("sessions", "recover", session.id, code=1)
+
+    for words in (f"shell ({call.id})", f"memoryd sessions recover {session.id} --accept-unknown-effects"):
+        assert words in person.err
+    person.says("sessions", "recover", session.id, "--json", code=1)
+    assert json.loads(person.err)["error"]["code"] == "uncertain_calls"
+    shown = person.asks("sessions", "show", session.id)
+    assert (shown["has_journal"], shown["is_held"]) == (True, False)
+    report = person.asks("sessions", "recover", session.id, "--accept-unknown-effects")
+    assert report["uncertain_results"] == 1
+
+
+def test_a_call_that_was_not_started_needs_no_word(person: Prompt, session: Client, gate: Gate):
+    interrupted(session, gate, "planned")
+    assert "not_executed_results" in person.says("sessions", "recover", session.id)
+
+
+def test_a_session_is_recovered_in_its_directory_and_only_when_it_is_free(
+    person: Prompt, session: Client, gate: Gate, tmp_path: Path
+):
+    interrupted(session, gate, "planned")
+    person.says("sessions", "recover", session.id, "-C", str(tmp_path), code=1)
+    assert "directory" in person.err
+    session.claim()
+    person.says("sessions", "recover", session.id, code=1)
+    assert "somebody else works on this session" in person.err
+    assert person.asks("sessions", "show", session.id)["has_journal"] is True
+
+
+def test_a_session_that_somebody_works_on_is_not_deleted(
+    person: Prompt, session: Client, monkeypatch: pytest.MonkeyPatch
+):
+    session.claim()
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+
+    person.says("sessions", "delete", session.id, code=1)
+
+    assert "is worked on until" in person.err
+    person.says("sessions", "delete", session.id, "--yes", code=1)
+    assert "until" in person.err
+    assert person.asks("sessions", "show", session.id)["last_sequence"] == 3
+    session.post("release", {"directory": session.directory})
+    assert person.asks("sessions", "delete", session.id, "--yes")["deleted"] is True
+
+
+def test_an_unfinished_turn_is_told_before_it_is_deleted(
+    person: Prompt, session: Client, gate: Gate, monkeypatch: pytest.MonkeyPatch
+):
+    interrupted(session, gate, "started")
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
+    person.says("sessions", "delete", session.id, code=1)
+    assert "unfinished and would be lost" in person.err
