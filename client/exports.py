@@ -8,6 +8,7 @@ import os
 import secrets
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -40,6 +41,12 @@ def session_pieces(server: Server, session_id: str) -> Iterator[str]:
 
     yield from array_pieces(map(_json, events() if session["last_sequence"] else ()))
     yield f', "assets": {_json(assets)}}}'
+
+
+def begun(items: Iterator[Any]) -> Iterator[Any]:
+    """The same, asked for now: what is refused is told before anything is written."""
+    first = list(islice(items, 1))
+    return chain(first, items)
 
 
 def array_pieces(items: Iterable[str]) -> Iterator[str]:

@@ -96,7 +96,7 @@ def lasting(seconds: float) -> str:
 
 def result_in_words(result: dict[str, Any] | None) -> str:
     """Its counts: `ended 3, files 120`."""
-    counts = {name: value for name, value in (result or {}).items() if isinstance(value, int)}
+    counts = {name: value for name, value in (result or {}).items() if type(value) is int}
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
 
 

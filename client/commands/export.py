@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from typing import Any
 from urllib.parse import quote
 
 import click
@@ -29,16 +30,19 @@ def command(output: str | None, as_json: bool, **place: str | None) -> None:
     With --json and --output it says as JSON what was written; the export itself is JSON anyway.
     """
     where = here(**place)
-    exports.write(_pieces(Server(load()), where), output)
+    server = Server(load())
+    pieces = _pieces(server, where, exports.begun(_sessions(server, where)))
+    exports.write(pieces, output)
     if output is not None:
         said = f"Wrote {visible(output)}: {where.said}"
         emit({"output": output}, as_json=as_json, text=lambda: click.echo(said))
 
 
-def _pieces(server: Server, where: Here) -> Iterator[str]:
-    sessions = server.listed(
-        exports.SESSIONS, limit=None, page=limits.DURABLE_SESSIONS_PAGE_MAX, **where.query
-    )
+def _sessions(server: Server, where: Here) -> Iterator[dict[str, Any]]:
+    return server.listed(exports.SESSIONS, limit=None, page=limits.DURABLE_SESSIONS_PAGE_MAX, **where.query)
+
+
+def _pieces(server: Server, where: Here, sessions: Iterator[dict[str, Any]]) -> Iterator[str]:
     yield f'{{"schema_version": {_SCHEMA_VERSION}, "workspace": {json.dumps(where.body)}, "sessions": ['
     for number, session in enumerate(sessions):
         yield ", " if number else ""

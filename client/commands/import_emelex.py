@@ -30,26 +30,18 @@ from memory_core.clock import SystemClock
 from memory_core.errors import Conflict, Corrupt, Invalid, SchemaTooNew
 
 _LEFT_SHOWN = 20
+#: One, and several.
 _NAMES = {
-    "sessions": "sessions",
-    "events": "events",
-    "unfinished_turns": "unfinished turns",
-    "compactions": "compactions",
-    "distillations": "distillations",
-    "knowledge": "entries of knowledge",
-    "versions": "versions",
-    "tombstones": "tombstones",
-    "assets": "assets",
-}
-_DONE_NAMES = {
-    "sessions": "sessions",
-    "events": "events",
-    "jobs": "jobs",
-    "knowledge": "entries of knowledge",
-    "versions": "versions",
-    "assets": "assets",
-    "sessions_there": "sessions were here",
-    "knowledge_there": "entries were here",
+    "sessions": ("session", "sessions"),
+    "events": ("event", "events"),
+    "unfinished_turns": ("unfinished turn", "unfinished turns"),
+    "compactions": ("compaction", "compactions"),
+    "distillations": ("distillation", "distillations"),
+    "jobs": ("job", "jobs"),
+    "knowledge": ("entry of knowledge", "entries of knowledge"),
+    "versions": ("version", "versions"),
+    "tombstones": ("tombstone", "tombstones"),
+    "assets": ("asset", "assets"),
 }
 
 
@@ -168,19 +160,20 @@ def _brought_in(sender: Sender, plan: Plan, screen: Screen) -> dict[str, Any]:
 
 
 def _say_preview(told: dict[str, Any], plan: Plan) -> None:
-    _line(f"{told['database']}: schema {told['schema']}, {_counted(told['found'], _NAMES)}")
-    for kind, name in (("sessions", "sessions"), ("knowledge", "entries of knowledge")):
-        here = told["here"][kind]
-        for state, words in (("there", "are here already"), ("deleted", "were deleted here (--again)")):
-            if here.get(state):
-                _line(f"{here[state]} {name} {words}")
-    if told["legacy"]["sessions"] or told["legacy"]["knowledge"]:
-        _line(
-            f"{told['legacy']['sessions']} sessions and {told['legacy']['knowledge']} entries are of directories that are gone"
-        )
+    _line(f"{told['database']}: schema {told['schema']}: {_counted(told['found'])}")
+    for state, words in (
+        ("there", "here already"),
+        ("deleted", "deleted here since (--again brings it back)"),
+    ):
+        here = {kind: states.get(state, 0) for kind, states in told["here"].items()}
+        if any(here.values()):
+            _line(f"{words}: {_counted(here)}")
+    if any(told["legacy"].values()):
+        _line(f"of directories that are gone: {_counted(told['legacy'])}")
     for each in told["collisions"]:
+        keeper = "memoryd" if each["with"] == "memoryd" else "the database"
         _line(
-            f"collision: {each['key']!r} of {each['path']}: another entry of {each['with']} has this key there and keeps it;"
+            f"collision: {each['key']!r} of {each['path']}: another entry of {keeper} has this key there and keeps it;"
             f" {each['id']} stays beside it"
         )
     for entry_id in told["cut"]:
@@ -204,17 +197,21 @@ def _say_end(told: dict[str, Any], *, is_refused: bool) -> None:
         return
     for left in told["left"][:_LEFT_SHOWN]:
         _line(f"left as it is: {left['what']}: {left['why']}")
-    click.echo(f"Imported {_counted(told['imported'], _DONE_NAMES)}.")
+    done = told["imported"]
+    there = {kind: done.get(f"{kind}_there", 0) for kind in ("sessions", "knowledge")}
+    was_here = f"; here already: {_counted(there)}" if any(there.values()) else ""
+    click.echo(f"Imported {_counted(done)}{was_here}.")
     if told["wrong"]:
         _line(
-            f"{told['wrong']} tables of memoryd's database are damaged: run memoryd schedule run integrity_audit --wait 600"
+            f"{told['wrong']} of memoryd's tables are damaged: run memoryd schedule run integrity_audit --wait 600"
         )
 
 
-def _counted(counts: dict[str, int], names: dict[str, str]) -> str:
-    return (
-        ", ".join(f"{counts[name]} {words}" for name, words in names.items() if counts.get(name)) or "nothing"
-    )
+def _counted(counts: dict[str, int]) -> str:
+    said = [
+        f"{counts[name]} {words[counts[name] != 1]}" for name, words in _NAMES.items() if counts.get(name)
+    ]
+    return ", ".join(said) or "nothing"
 
 
 def _line(text: str) -> None:

@@ -76,7 +76,9 @@ def run(kind: str, workspace: str | None, project: str | None, seconds: int | No
         emit(answer, as_json=as_json, text=lambda: click.echo(said))
         return
     job = jobs.ended(server, answer["id"], seconds=seconds, quiet=as_json)
-    told = ": ".join(filter(None, (job["state"], job["last_error"] or jobs.result_in_words(job["result"]))))
+    is_done = job["state"] == "completed"
+    why = job["last_error"] or jobs.result_in_words(job["result"]) or (is_done and "nothing was to be done")
+    told = ": ".join(filter(None, (job["state"], why)))
     emit(job, as_json=as_json, text=lambda: click.echo(f"{kind}: job {job['id']} {told}"))
     if job["state"] != "completed":
         raise SystemExit(1)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import urlencode
 
@@ -20,7 +21,7 @@ from client.output import confirm, emit, inline, json_option, list_scope_options
 from client.server import Server, with_marker
 from client.settings import load
 from memory_core import limits
-from memory_core.errors import CoreError, UncertainCalls
+from memory_core.errors import CoreError, SessionBusy, UncertainCalls, WorkspaceMismatch
 
 _STAYS = {
     "knowledge": "what was learnt from it, with where it comes from",
@@ -140,7 +141,8 @@ def compact(
 def distill(session_id: str, directory: str, as_json: bool) -> None:
     """Close a durable session that nobody holds, so that knowledge is drawn from it. It can be resumed later."""
     port = HttpSession(Transport(load()), session_id, identity_of(directory, os.environ))
-    port.claim()
+    with _in_its_directory(session_id):
+        port.claim()
     try:
         job = port.close()
     except BaseException:
@@ -176,7 +178,10 @@ def export(session_id: str, output: str | None, as_json: bool) -> None:
 def recover(session_id: str, directory: str, accept_unknown_effects: bool, as_json: bool) -> None:
     """Close the interrupted turn of a durable session. No tool is run again."""
     try:
-        report = dict(recover_session(session_id, directory, accept_unknown_effects=accept_unknown_effects))
+        with _in_its_directory(session_id):
+            report = dict(
+                recover_session(session_id, directory, accept_unknown_effects=accept_unknown_effects)
+            )
     except UncertainCalls as error:
         raise UncertainCalls(_uncertain(session_id, error), detail=error.detail) from error
     rows = [(name, value) for name, value in flattened(report) if value is not None and value != ""]
@@ -196,6 +201,8 @@ def delete(session_id: str, with_pages: bool, yes: bool, as_json: bool) -> None:
     if not yes:
         preview = server.request("DELETE", f"{path}?{urlencode({**query, 'preview': '1'})}")[0]
         _preview(preview)
+        if until := preview["busy_until"]:
+            raise SessionBusy(f"it is worked on, at most until {until}; then delete it")
         confirm("Delete it?")
     answer = server.request("DELETE", f"{path}?{urlencode(query)}" if query else path)[0]
 
@@ -209,6 +216,19 @@ def delete(session_id: str, with_pages: bool, yes: bool, as_json: bool) -> None:
             _stays(answer)
 
     emit(answer, as_json=as_json, text=text)
+
+
+@contextmanager
+def _in_its_directory(session_id: str) -> Generator[None]:
+    """Another directory than the session's is told with the one that it works in."""
+    try:
+        yield
+    except WorkspaceMismatch as error:
+        place = Server(load()).get(session_path(session_id))["directory"]["path"]
+        raise WorkspaceMismatch(
+            f"this is not the directory that the session works in, which was {place} when it was worked on last;"
+            " go there, or name it with -C"
+        ) from error
 
 
 def _uncertain(session_id: str, error: UncertainCalls) -> str:
@@ -279,9 +299,7 @@ def _preview(told: dict[str, Any]) -> None:
     named = inline(told["title"] or "untitled")
     click.echo(f"{named}: {events} event{'' if events == 1 else 's'}, {told['event_bytes']} bytes", err=True)
     if told["busy_until"]:
-        click.echo(
-            f"It is worked on until {told['busy_until'][:19]}; until then it is not deleted.", err=True
-        )
+        click.echo(f"It is worked on until {told['busy_until'][:19]}.", err=True)
     if told["has_unfinished_turn"]:
         click.echo("A turn of it is unfinished and would be lost.", err=True)
     if lost := told["undistilled_events"]:

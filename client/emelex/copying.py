@@ -63,9 +63,9 @@ def _checked(database: Path) -> Path:
         with original.open("rb") as file:
             head = file.read(len(_MAGIC))
     except OSError as error:
-        raise Invalid(f"{database} cannot be read ({error.strerror})") from error
+        raise Invalid(f"it cannot be read ({error.strerror})") from error
     if head != _MAGIC:
-        raise Invalid(f"{database} is no SQLite database")
+        raise Invalid("it is no SQLite database")
     return original
 
 
@@ -82,10 +82,10 @@ def _copied(original: Path, place: Path, sleep: Callable[[float], None]) -> Path
             # A sidecar went while it was copied.
             continue
         except OSError as error:
-            raise Invalid(f"{original} cannot be copied to {place} ({error.strerror})") from error
+            raise Invalid(f"it cannot be copied to {place} ({error.strerror})") from error
         if _state(original) == before:
             return target
-    raise Conflict(f"{original} changes all the time: stop the program that writes it, then import again")
+    raise Conflict("it changes all the time: stop the program that writes it, then import again")
 
 
 def _copy_files(original: Path, target: Path) -> None:

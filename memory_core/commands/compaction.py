@@ -127,5 +127,8 @@ def _boundary(tx: Transaction, session: DurableSession, through: int) -> Session
     if event is None:
         raise Invalid(f"through_sequence: the session has events 1 to {session.last_sequence}")
     if event.turn_index + 1 != event.turn_size:
-        raise Invalid("through_sequence: the last event of a turn, which is not divided")
+        end = event.sequence - event.turn_index + event.turn_size - 1
+        raise Invalid(
+            f"through_sequence: event {through} does not end its turn, which is not divided; the turn ends with event {end}"
+        )
     return event

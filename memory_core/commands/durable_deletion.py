@@ -49,7 +49,10 @@ def delete(body: DeleteSession, tx: Transaction) -> Answer | Refusal:
     session = find(tx, body.session, tx.principal)
     until = busy_until(tx, session.id, session.lease_until, tx.now)
     if until is not None:
-        raise SessionBusy(detail={"lease_until": rfc3339(until)})
+        raise SessionBusy(
+            f"it is worked on, at most until {rfc3339(until)}; then delete it",
+            detail={"lease_until": rfc3339(until)},
+        )
     page = page_of(tx, session.id) if body.with_pages else None
     if page is not None:
         answer = delete_page(page, tx)

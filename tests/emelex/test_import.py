@@ -152,7 +152,7 @@ def test_a_dry_run_says_what_would_come_and_changes_nothing(person: Prompt, gate
     assert gate.rows("SELECT count(*) AS n FROM command_ids") == commands
     said_to_people = person.says("import-emelex", str(emelex.path), "--dry-run")
     assert (said_to_people, "Nothing was changed." in person.err) == ("", True)
-    assert "1 sessions, 1 events, 1 entries of knowledge" in person.err
+    assert "1 session, 1 event, 1 entry of knowledge, 1 version" in person.err
     after = {file: file.read_bytes() for file in emelex.path.parent.iterdir() if file.is_file()}
     assert after == before
 
@@ -256,3 +256,18 @@ def test_an_import_leaves_pages_of_sessions_and_no_handoff(person: Prompt, gate:
     )
     assert row["end_reason"] == "imported"
     assert "pelican" in person.says("search", "pelican feeder", "--everywhere")
+
+
+def test_what_came_is_said_in_words(person: Prompt, make: MakeEmelex):
+    emelex = make(6)
+    emelex.session(Path.cwd(), (said("one"), said("two")))
+    emelex.knowledge("/srv/gone\u202e", "build", "make")
+
+    first = person.says("import-emelex", str(emelex.path))
+
+    assert first == "Imported 1 session, 2 events, 1 entry of knowledge, 1 version.\n"
+    for line in ("reading the database", "of directories that are gone: 1 entry of knowledge", "sessions: 1"):
+        assert line in person.err
+    assert person.says("import-emelex", str(emelex.path)) == (
+        "Imported nothing; here already: 1 session, 1 entry of knowledge.\n"
+    )

@@ -83,3 +83,8 @@ def test_an_export_names_assets_whose_bytes_are_not_in_it(person: Prompt, gate: 
             f"/api/v1/durable-sessions/{client.id}/events/{ids[event]}/assets/{ordinal}?kind=image"
         )
         assert answer.data == data[ordinal if event == 1 else 0]
+
+
+def test_a_project_that_is_not_there_is_told_before_anything_is_written(person: Prompt):
+    assert person.says("export", "--project", "nowhere", code=1) == ""
+    assert "nowhere" in person.err

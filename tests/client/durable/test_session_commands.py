@@ -88,6 +88,8 @@ def test_a_session_is_compacted_up_to_an_event_or_by_plan(person: Prompt, sessio
     person.says("sessions", "compact", session.id, code=2)
     assert "Nothing to sum up" in person.says("sessions", "compact", session.id, "--context-window", "100000")
 
+    person.says("sessions", "compact", session.id, "--through", "1", code=1)
+    assert "the turn ends with event 2" in person.err
     assert "memoryd jobs show" in person.says("sessions", "compact", session.id, "--through", "2")
 
 
@@ -213,8 +215,9 @@ def test_a_session_is_recovered_in_its_directory_and_only_when_it_is_free(
     person: Prompt, session: Client, gate: Gate, tmp_path: Path
 ):
     interrupted(session, gate, "planned")
-    person.says("sessions", "recover", session.id, "-C", str(tmp_path), code=1)
-    assert "directory" in person.err
+    for command in ("recover", "distill"):
+        person.says("sessions", command, session.id, "-C", str(tmp_path), code=1)
+        assert f"which was {Path.cwd()} when" in person.err
     session.claim()
     person.says("sessions", "recover", session.id, code=1)
     assert "somebody else works on this session" in person.err
@@ -230,8 +233,9 @@ def test_a_session_that_somebody_works_on_is_not_deleted(
     person.says("sessions", "delete", session.id, code=1)
 
     assert "is worked on until" in person.err
+    assert "Delete it?" not in person.err
     person.says("sessions", "delete", session.id, "--yes", code=1)
-    assert "until" in person.err
+    assert "it is worked on, at most until 20" in person.err
     assert person.asks("sessions", "show", session.id)["last_sequence"] == 3
     session.post("release", {"directory": session.directory})
     assert person.asks("sessions", "delete", session.id, "--yes")["deleted"] is True
