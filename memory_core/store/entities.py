@@ -11,22 +11,18 @@ from memory_core.store.shown import SCOPE, shown
 from memory_core.store.statement import Row, text_statement
 from memory_core.store.transaction import Reading, Transaction
 
-_ADD = text_statement(
-    "INSERT OR IGNORE INTO entities(project_number, name)"
-    " SELECT :project_number, json_extract(value, '$[0]') FROM json_each(:named)"
+_KNOWN = text_statement(
+    "SELECT e.name, e.number FROM json_each(:names) AS asked"
+    " CROSS JOIN entities AS e ON e.project_number = :project_number AND e.name = asked.value"
 )
-_ADD_STARTS = text_statement(
-    "INSERT OR IGNORE INTO entity_starts(project_number, start, entity_number)"
-    " SELECT :project_number, starts.value, e.number FROM json_each(:named) AS named"
-    " JOIN entities AS e ON e.project_number = :project_number AND e.name = json_extract(named.value, '$[0]')"
-    " JOIN json_each(named.value, '$[2]') AS starts"
+_ADD = text_statement("INSERT INTO entities(project_number, name) VALUES (:project_number, :name)")
+_ADD_START = text_statement(
+    "INSERT INTO entity_starts(project_number, start, entity_number) VALUES (:project_number, :start, :number)"
 )
+_OF_PAGE = text_statement("SELECT entity_number FROM page_entities WHERE page_number = :page_number")
 _NAME = text_statement(
-    "INSERT INTO page_entities(entity_number, page_number, text_at)"
-    " SELECT e.number, :page_number, json_extract(named.value, '$[1]') FROM json_each(:named) AS named"
-    " JOIN entities AS e ON e.project_number = :project_number AND e.name = json_extract(named.value, '$[0]')"
+    "INSERT INTO page_entities(entity_number, page_number, text_at) VALUES (:number, :page_number, :text_at)"
 )
-_NUMBERS = text_statement("SELECT entity_number FROM page_entities WHERE page_number = :page_number")
 _DROP = text_statement("DELETE FROM page_entities WHERE page_number = :page_number")
 #: Those of some names that no page says any more; what hangs on them goes with them.
 _FORGET = text_statement(
@@ -37,16 +33,45 @@ _FORGET = text_statement(
 
 def write(tx: Transaction, *, page_number: int, project_number: int, named: Sequence[Entity]) -> None:
     """Make `named` (each name once) all that a page names."""
-    before = [row["entity_number"] for row in tx.rows(_NUMBERS, page_number=page_number)]
+    before = [row["entity_number"] for row in tx.rows(_OF_PAGE, page_number=page_number)]
     if before:
         tx.run(_DROP, page_number=page_number)
     if named:
-        said = json.dumps([(entity.name, entity.at, entity.starts) for entity in named])
-        if tx.run(_ADD, project_number=project_number, named=said):
-            tx.run(_ADD_STARTS, project_number=project_number, named=said)
-        tx.run(_NAME, project_number=project_number, page_number=page_number, named=said)
+        numbers = _numbers(tx, project_number, named)
+        tx.run_many(
+            _NAME,
+            [
+                {"number": numbers[entity.name], "page_number": page_number, "text_at": entity.at}
+                for entity in named
+            ],
+        )
     if before:
         tx.run(_FORGET, numbers=json.dumps(before))
+
+
+def _numbers(tx: Transaction, project_number: int, named: Sequence[Entity]) -> dict[str, int]:
+    """The number of each name; those that are new get one."""
+    known = _known(tx, project_number, named)
+    new = [entity for entity in named if entity.name not in known]
+    if not new:
+        return known
+    tx.run_many(_ADD, [{"project_number": project_number, "name": entity.name} for entity in new])
+    known |= _known(tx, project_number, new)
+    tx.run_many(
+        _ADD_START,
+        [
+            {"project_number": project_number, "start": start, "number": known[entity.name]}
+            for entity in new
+            for start in entity.starts
+        ],
+    )
+    return known
+
+
+def _known(tx: Transaction, project_number: int, named: Sequence[Entity]) -> dict[str, int]:
+    names = json.dumps([entity.name for entity in named])
+    rows = tx.rows(_KNOWN, project_number=project_number, names=names)
+    return {row["name"]: row["number"] for row in rows}
 
 
 def drop(tx: Transaction, page_number: int) -> None:

@@ -48,11 +48,11 @@ INSERT OR IGNORE INTO entities(project_number, name) SELECT :project, json_extra
 
 INSERT OR IGNORE INTO entity_starts(project_number, start, entity_number)
 SELECT :project, s.value, e.number FROM json_each(:named) AS n
-JOIN entities AS e ON e.project_number = :project AND e.name = json_extract(n.value, '$[0]') JOIN json_each(n.value, '$[2]') AS s;
+CROSS JOIN entities AS e ON e.project_number = :project AND e.name = json_extract(n.value, '$[0]') CROSS JOIN json_each(n.value, '$[2]') AS s;
 
 INSERT INTO page_entities(entity_number, page_number, text_at)
 SELECT e.number, :page, json_extract(n.value, '$[1]') FROM json_each(:named) AS n
-JOIN entities AS e ON e.project_number = :project AND e.name = json_extract(n.value, '$[0]')
+CROSS JOIN entities AS e ON e.project_number = :project AND e.name = json_extract(n.value, '$[0]')
 """
 
 _DDL = """
