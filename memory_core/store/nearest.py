@@ -7,6 +7,7 @@ Both are given the same units to look at, and a test holds them to the same answ
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -44,11 +45,11 @@ _HIDDEN = text_statement(
     " SELECT number FROM vector_units WHERE owner > :owner"
 )
 #: Looked at once more on the way out; also what a hit is.
-_UNIT = text_statement(
-    "SELECT u.is_turn, u.unit_number, u.piece, u.project_number FROM vector_units AS u"
+_UNITS = text_statement(
+    "SELECT u.number, u.is_turn, u.unit_number, u.piece, u.project_number FROM vector_units AS u"
     " LEFT JOIN page_chunks AS c ON u.is_turn = 0 AND c.number = u.unit_number"
     " LEFT JOIN pages AS p ON p.number = c.page_number"
-    " WHERE u.number = :number AND u.model_number = :model AND (u.owner IS NULL OR u.owner = :owner)"
+    " WHERE u.number IN (SELECT value FROM json_each(:numbers)) AND u.model_number + 0 = :model AND (u.owner IS NULL OR u.owner = :owner)"
     " AND (u.is_turn = 1 OR (p.tombstoned_at IS NULL AND (p.expires_at IS NULL OR p.expires_at > :now)))"
 )
 #: Never reached by a time of now.
@@ -140,9 +141,14 @@ def _by_index(
 def _distinct(
     read: Reading, model: Row, scope: Scope, pieces: list[tuple[float, int]], limit: int
 ) -> list[Near]:
+    numbers = json.dumps([number for _, number in pieces])
+    rows = {
+        row["number"]: row
+        for row in read.rows(_UNITS, numbers=numbers, model=model["number"], **_bounds(scope))
+    }
     best: dict[tuple[int, int], Near] = {}
     for similarity, number in pieces:
-        row = read.row(_UNIT, number=number, model=model["number"], **_bounds(scope))
+        row = rows.get(number)
         if row is None or (key := (row["is_turn"], row["unit_number"])) in best:
             continue
         best[key] = Near(

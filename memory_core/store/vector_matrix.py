@@ -146,7 +146,8 @@ class VectorMatrix:
 _AFTER_WITH_ALL = Statement(
     select(_u.number, _u.project_number, cast(_e.vector, LargeBinary).label("vector"))
     .outerjoin_from(vector_units, embeddings, (_e.model_number == _u.model_number) & (_e.digest == _u.digest))
-    .where(_u.model_number == bindparam("model"), _u.number > bindparam("after"))
+    # Plus 0: by the number alone, as in `vector_units`.
+    .where(_u.model_number + 0 == bindparam("model"), _u.number > bindparam("after"))
     .order_by(_u.number)
     .limit(bindparam("limit"))
 )

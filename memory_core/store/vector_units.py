@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from sqlalchemy import LargeBinary, bindparam, cast, func, select
+from sqlalchemy import LargeBinary, bindparam, cast, select
 from sqlalchemy.dialects import sqlite
 
 from memory_core.store.statement import Row, Statement, text_statement
@@ -64,12 +64,13 @@ _AFTER = Statement(
         embeddings,
         (_e.model_number == _u.model_number) & (_e.digest == _u.digest) & _e.vector.is_not(None),
     )
-    .where(_u.model_number == bindparam("model"), _u.number > bindparam("after"))
+    # Plus 0: by the number alone. The index of the model would be read whole, and sorted, for each slice.
+    .where(_u.model_number + 0 == bindparam("model"), _u.number > bindparam("after"))
     .order_by(_u.number)
     .limit(bindparam("limit"))
 )
 _NEWEST = Statement(
-    select(func.coalesce(func.max(_u.number), 0).label("number")).where(_u.model_number == bindparam("model"))
+    select(_u.number).where(_u.model_number + 0 == bindparam("model")).order_by(_u.number.desc()).limit(1)
 )
 _STRAYS = text_statement(
     "SELECT e.model_number, e.digest FROM embeddings AS e WHERE (e.model_number, e.digest) > (:model, :digest)"
@@ -222,8 +223,8 @@ def after(read: Reading, model: int, *, number: int, limit: int) -> list[Row]:
 
 
 def newest(read: Reading, model: int) -> int:
-    row: Any = read.row(_NEWEST, model=model)
-    return row["number"]
+    row = read.row(_NEWEST, model=model)
+    return 0 if row is None else row["number"]
 
 
 def strays(read: Reading, place: tuple[int, bytes], limit: int) -> list[tuple[int, bytes]]:
