@@ -31,7 +31,7 @@ VECTOR_CHUNK_ROWS = 8
 #: The most neighbours that one question to an index table may ask for (sqlite-vec's own limit).
 VECTOR_NEIGHBOURS_MAX = 4_096
 #: Projects of one question up to which each is asked for by itself in the index table; more are looked through in memory.
-VECTOR_PROJECTS_MAX = 8
+VECTOR_PROJECTS_MAX = 2
 #: A stored vector whose squared length is not 1, give or take this, is damaged.
 VECTOR_LENGTH_ERROR_MAX = 0.05
 #: Vectors in the memory of one process; with more, a question to all projects goes without them.
