@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,16 +13,11 @@ import pytest
 from memory_core import limits
 from memory_core.domain.agent_message import call_payload, payload
 from tests.durable.agent import Agent, ok
+from tests.durable.attacking import NO_IDS, WRONG, changed, is_sound, places
 from tests.durable.journals import asks, call, new_id, prompt
-from tests.durable.working import HERE, Client, at_once, lines_of, nested, said, texts_of
+from tests.durable.working import HERE, Client, at_once, lines_of, said, texts_of
 from tests.web.house import House
 
-#: What no field takes, and what some do: too large for 64 bits, of another type, half a character, a path, too long, too deep.
-WRONG: tuple[Any, ...] = (
-    *(None, True, -1, 2**63, 2**64, 2**70, 1.5),
-    *("", "\ud800", "a\u0000b", "../../etc/passwd", "x" * 300_000),
-    *([], [1], {}, {"a": 1}, nested(300)),
-)
 ROUTE = "/api/v1/durable-sessions"
 BODIES: dict[str, Callable[[Agent, Any], tuple[str, str, dict[str, Any]]]] = {
     "start": lambda a, c: ("POST", "", {"title": "t", "agent": "a", "model_reference": "m", "project": "p"}),
@@ -78,36 +73,11 @@ def with_asset() -> dict[str, Any]:
     return said("x") | {"assets": [{"sha256": "ab" * 32, "bytes": 5, "kind": "image"}]}
 
 
-def places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """Where something stands in a JSON value."""
-    yield at
-    inside = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, item in inside:
-        yield from places(item, (*at, name))
-
-
-def changed(value: Any, at: tuple[Any, ...], wrong: Any) -> Any:
-    if not at:
-        return wrong
-    copy = json.loads(json.dumps(value))
-    inner = copy
-    for name in at[:-1]:
-        inner = inner[name]
-    inner[at[-1]] = wrong
-    return copy
-
-
 def sent(client: Client, method: str, route: str, body: Any, **headers: str) -> Any:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     told = {"Content-Type": "application/json", "Memoryd-Lease": client.lease} | headers
     path = f"{client.root}/{route}" if route else ROUTE
     return client.house.client().open(path, method=method, data=data, headers=client.house.bearer | told)
-
-
-def is_sound(answer: Any) -> bool:
-    """A value, or an error that says what is wrong; nothing broke."""
-    told = answer.get_json(silent=True)
-    return answer.status_code < 500 and isinstance(told, dict) and (answer.status_code < 400 or told["error"])
 
 
 @pytest.mark.timeout(120)
@@ -150,9 +120,6 @@ def test_huge_and_deep_bodies_are_refused(agent: Agent, body: bytes):
 
 
 HERE_ASKED = f"host={HERE['host']}&device={HERE['device']}&inode={HERE['inode']}"
-
-
-NO_IDS = ("..", "%2e%2e%2fetc%2fpasswd", "%00", "x" * 5_000, "%ff%fe", "\u0661" * 32, "9" * 32, "-1")
 
 
 def addresses(known: str, text: str) -> tuple[tuple[str, str], ...]:
