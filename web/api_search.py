@@ -76,7 +76,14 @@ def found_pages(
     principal = current().principal
     hits = search(
         reading,
-        Question(text=text, projects=projects, now=parts.clock.now_us(), principal=principal, limit=limit),
+        Question(
+            text=text,
+            projects=projects,
+            now=parts.clock.now_us(),
+            principal=principal,
+            limit=limit,
+            pages_only=True,
+        ),
     ).hits
     parts.accesses.note(current(), [id_bytes(hit.id) for hit in hits])
     return hits

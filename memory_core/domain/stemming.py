@@ -78,6 +78,23 @@ def stem(word: str) -> str:
     )
 
 
+class _Plain(dict[int, int]):
+    """By code point, the letter without its accents; filled as letters come."""
+
+    def __missing__(self, point: int) -> int:
+        base = unicodedata.normalize("NFD", chr(point))[0]
+        self[point] = ord(base) if base.isascii() else point
+        return self[point]
+
+
+_PLAIN = _Plain()
+
+
+def without_accents(text: str) -> str:
+    """The text with each Latin letter without its accents, the same number of characters."""
+    return text if text.isascii() else text.translate(_PLAIN)
+
+
 def _plain(found: re.Match[str]) -> str:
     """A Latin letter without its accents; any other as it is."""
     letter = found.group()

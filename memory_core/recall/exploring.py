@@ -62,7 +62,14 @@ def _found(reading: Reading, project: Project, *, now: int, principal: str, focu
         return None
     return search(
         reading,
-        Question(text=focus, projects=[project], now=now, principal=principal, limit=_FOCUS_HITS),
+        Question(
+            text=focus,
+            projects=[project],
+            now=now,
+            principal=principal,
+            limit=_FOCUS_HITS,
+            pages_only=True,
+        ),
     )
 
 

@@ -16,6 +16,7 @@ from memory_core.domain.search_words import camel_parts, pairs, signed, unspaced
 from memory_core.domain.stemming import stem
 
 _TERMS_MAX = 24
+_WORDS_MAX = 200
 #: Suffixes of English that a word is also looked for without.
 _SUFFIXES = ("ing", "ies", "ed", "es", "s")
 _STEM_MIN_CHARS = 4
@@ -210,6 +211,8 @@ class Query:
     stems: frozenset[str] = frozenset()
     #: Of texts in scripts that are written without spaces, what is looked for as it stands.
     runs: tuple[str, ...] = ()
+    #: Its words in their order, as stems; empty where a word says nothing of what is looked for.
+    sequence: tuple[str, ...] = ()
 
     @property
     def strict(self) -> str:
@@ -233,7 +236,8 @@ class Term:
 def parse(text: str) -> Query:
     """The question in `text`; looks at its first `QUERY_MAX_CHARS` characters."""
     terms: dict[tuple[str, ...], Term] = {}
-    for chunk in unicodedata.normalize("NFC", text[: limits.QUERY_MAX_CHARS]).split():
+    text = unicodedata.normalize("NFC", text[: limits.QUERY_MAX_CHARS])
+    for chunk in text.split():
         for term in _terms_of(chunk):
             terms.setdefault(term.exact, term)
     telling = [term for term in terms.values() if not term.is_stop_word] or list(terms.values())
@@ -243,6 +247,7 @@ def parse(text: str) -> Query:
         terms=tuple(telling[:_TERMS_MAX]),
         stems=frozenset(stem(word) for text in spelt for word in words(text)),
         runs=tuple(unspaced_runs(asked)),
+        sequence=tuple("" if _is_stop_word(word) else stem(word) for word in words(text)[:_WORDS_MAX]),
     )
 
 

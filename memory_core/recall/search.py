@@ -1,34 +1,42 @@
-"""Search: the strict question first, the relaxed one for what is missing, raw observations when no page answers."""
+"""Search: every stream is asked, what they found is fused, and the best units become hits."""
 
 from __future__ import annotations
 
+import json
 import logging
-import re
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from time import perf_counter
 from typing import Any
 
 from memory_core import limits
 from memory_core.clock import rfc3339
-from memory_core.domain import recalled
+from memory_core.domain import authority, recalled
+from memory_core.domain.page import Tier
 from memory_core.domain.project import Project
 from memory_core.errors import StorageFailed
 from memory_core.ids import id_text
-from memory_core.recall.query import Query, parse
-from memory_core.recall.relaxing import relaxed
-from memory_core.recall.snippets import MARK, UNMARK, snippet
-from memory_core.store import searching
+from memory_core.recall import raw
+from memory_core.recall import streams as stream_package
+from memory_core.recall.ask import Ask, Candidate, Unit
+from memory_core.recall.fusion import Fused, fused
+from memory_core.recall.query import parse
+from memory_core.recall.raw import RawHit
+from memory_core.recall.snippets import snippet
+from memory_core.recall.streams import streams
+from memory_core.registry import discover
+from memory_core.store import hits as store_hits
+from memory_core.store.statement import Row
 from memory_core.store.transaction import Reading
 
 logger = logging.getLogger(__name__)
+discover(stream_package)
 
-#: A page that shares only common words with a question is no answer to it: of the relaxed hits, those
-#: below this share of the best one are left out.
-_RELAXED_SHARE = 0.3
-_PARTS_PER_PAGE = 4
-#: A mark that a cut went through.
-_HALF_MARK = re.compile("^[/a-z]{0,5}>|</?[a-z]{0,4}$")
 _HINT = "the query holds no word to look for; use letters or digits"
+#: What is said in passing weighs as an episode does.
+_TURN_AUTHORITY = authority.factor(kind="turn", tier=Tier.EPISODIC, path="", tags=(), pinned=False)
+_PAGES_ONLY = frozenset({Unit.CHUNK})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,14 +51,20 @@ class Question:
     limit: int = limits.RESULTS_DEFAULT
     include_expired: bool = False
     explain: bool = False
+    #: Leave turns out.
+    pages_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hit:
+    """The best part of a page, or a turn (`kind` is `turn` then)."""
+
+    #: Of the page, or of the turn's event.
     id: str
+    #: Of the page, or of that of the turn's session; empty where there is none.
     path: str
     title: str
-    #: When the page was last changed, RFC 3339.
+    #: When the page was last changed, or the turn was said, RFC 3339.
     date: str
     project: str
     workspace: str
@@ -59,21 +73,16 @@ class Hit:
     score: float
     #: Fenced.
     snippet: str
+    #: The session that the turn belongs to, or that the page was made of.
+    session_id: str | None = None
+    event_id: str | None = None
+    #: Who said it, by name where it is known.
+    speaker: str | None = None
     score_details: dict[str, Any] | None = None
 
-
-@dataclass(frozen=True, kw_only=True)
-class RawHit:
-    id: str
-    session_id: str
-    kind: str
-    title: str
-    date: str
-    project: str
-    workspace: str
-    score: float
-    #: Fenced.
-    snippet: str
+    @property
+    def is_turn(self) -> bool:
+        return self.event_id is not None
 
 
 @dataclass(kw_only=True)
@@ -85,15 +94,8 @@ class Found:
     streams_failed: list[str] = field(default_factory=list[str])
     terms: list[str] = field(default_factory=list[str])
     hint: str | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Candidate:
-    number: int
-    #: The best part of the page.
-    chunk: int
-    score: float
-    stream: str
+    #: What each stream and the rest took.
+    timings_ms: dict[str, float] = field(default_factory=dict[str, float])
 
 
 def search(reading: Reading, question: Question) -> Found:
@@ -104,109 +106,42 @@ def search(reading: Reading, question: Question) -> Found:
         found.hint = _HINT
         return found
     limit = min(max(question.limit, 1), limits.RESULTS_MAX)
-    best = _pages(reading, question, query, limit, found)
-    found.hits = _hits(reading, question, query, best)
-    if not found.hits:
-        found.raw_hits = _raw(reading, question, query, limit, found)
+    ask = Ask(
+        text=question.text[: limits.QUERY_MAX_CHARS],
+        query=query,
+        projects=None if question.projects is None else [project.number for project in question.projects],
+        now=question.now,
+        principal=question.principal,
+        include_expired=question.include_expired,
+        units=_PAGES_ONLY if question.pages_only else frozenset(Unit),
+    )
+    begun = perf_counter()
+    candidates = _asked(reading, ask, limit, found)
+    began_hits = perf_counter()
+    found.hits = _hits(reading, ask, question, candidates, limit)
+    found.timings_ms["hits"] = _ms(began_hits)
+    if not found.hits and not question.pages_only:
+        raw.look(reading, ask, limit, found)
+    found.timings_ms["total"] = _ms(begun)
     return found
 
 
 def top_page(reading: Reading, question: Question) -> str | None:
-    """The path of the best hit, None if there is none."""
+    """The path of the best page, None if there is none. `question` is one for pages only."""
     hits = search(reading, question).hits
     return hits[0].path if hits else None
 
 
-def _pages(reading: Reading, question: Question, query: Query, limit: int, found: Found) -> list[_Candidate]:
-    strict = _stream(reading, question, "pages_strict", query.strict, limit, found)
-    if len(strict) >= limit:
-        return strict
-    expression = relaxed(
-        query, lambda e, most: searching.count_pages(reading, e, _numbers(question), at_most=most)
-    )
-    if expression is None:
-        return strict
-    others = _stream(reading, question, "pages_relaxed", expression, limit + len(strict), found)
-    known = {candidate.number for candidate in strict}
-    floor = others[0].score * _RELAXED_SHARE if others else 0.0
-    ceiling = strict[-1].score if strict else float("inf")
-    more = [
-        # Behind every page that has all terms, whatever its own score.
-        replace(c, score=min(c.score, ceiling))
-        for c in others
-        if c.number not in known and c.score >= floor
-    ]
-    return [*strict, *more][:limit]
-
-
-def _stream(
-    reading: Reading, question: Question, name: str, expression: str, limit: int, found: Found
-) -> list[_Candidate]:
-    try:
-        rows = searching.candidates(
-            reading,
-            expression,
-            _numbers(question),
-            now=None if question.include_expired else question.now,
-            limit=limit * _PARTS_PER_PAGE,
-        )
-    except StorageFailed:
-        logger.exception("a search stream failed", extra={"action": "search_stream_failed", "stream": name})
-        found.streams_failed.append(name)
-        return []
-    found.streams_active.append(name)
-    best: dict[int, _Candidate] = {}
-    for row in rows:
-        candidate = _Candidate(number=row["number"], chunk=row["chunk"], score=-row["rank"], stream=name)
-        best.setdefault(row["number"], candidate)
-    return list(best.values())[:limit]
-
-
-def _hits(reading: Reading, question: Question, query: Query, best: list[_Candidate]) -> list[Hit]:
-    hits: list[Hit] = []
-    for candidate in best:
-        row = searching.page_hit(reading, candidate.chunk)
-        if row is not None:
-            hits.append(_hit(row, candidate, question, query))
-    return hits
-
-
-def _hit(row: Any, candidate: _Candidate, question: Question, query: Query) -> Hit:
-    date = rfc3339(row["updated_at"])
-    return Hit(
-        id=id_text(row["id"]),
-        path=row["path"],
-        title=recalled.escape(row["title"]),
-        date=date,
-        project=row["project"],
-        workspace=row["workspace"],
-        kind=row["kind"],
-        score=round(candidate.score, 6),
-        snippet=fenced(
-            snippet(row["text"], query.stems, query.runs),
-            f"{row['workspace']}/{row['project']}/{row['path']}, {date}",
-        ),
-        score_details={"stream": candidate.stream, "bm25": round(-candidate.score, 6), "tier": row["tier"]}
-        if question.explain
-        else None,
-    )
-
-
-def _raw(reading: Reading, question: Question, query: Query, limit: int, found: Found) -> list[RawHit]:
-    expressions = {
-        "observations_strict": lambda: query.strict,
-        "observations_relaxed": lambda: relaxed(query, count),
-    }
-
-    def count(expression: str, at_most: int) -> int:
-        return searching.count_observations(reading, expression, _numbers(question), at_most=at_most)
-
-    for name, expression in expressions.items():
+def _asked(reading: Reading, ask: Ask, limit: int, found: Found) -> list[Fused]:
+    wanted = max(limit * limits.STREAM_UNITS_PER_RESULT, limits.STREAM_UNITS_MIN)
+    answers: dict[str, Sequence[Candidate]] = {}
+    weights: dict[str, float] = {}
+    for name, stream in streams:
+        begun = perf_counter()
         try:
-            match = expression()
-            rows = match and searching.observation_hits(
-                reading, match, _numbers(question), owner=question.principal, limit=limit
-            )
+            answers[name] = [
+                each for each in stream.candidates(reading, ask, wanted) if each.unit in ask.units
+            ]
         except StorageFailed:
             logger.exception(
                 "a search stream failed", extra={"action": "search_stream_failed", "stream": name}
@@ -214,36 +149,93 @@ def _raw(reading: Reading, question: Question, query: Query, limit: int, found: 
             found.streams_failed.append(name)
             continue
         found.streams_active.append(name)
-        if rows:
-            return [_raw_hit(row) for row in rows]
-    return []
+        found.timings_ms[name] = _ms(begun)
+        weights[name] = stream.weight
+    return fused(answers, weights)
 
 
-def _raw_hit(row: Any) -> RawHit:
-    date = rfc3339(row["recorded_at"])
-    session = id_text(row["session_id"])
-    return RawHit(
-        id=id_text(row["id"]),
-        session_id=session,
+def _hits(reading: Reading, ask: Ask, question: Question, candidates: list[Fused], limit: int) -> list[Hit]:
+    candidates = candidates[: limit * limits.STREAM_UNITS_PER_RESULT]
+    rows: dict[tuple[Unit, int], Row] = {}
+    for unit, load in (
+        (Unit.CHUNK, store_hits.of_chunks(reading, _numbers(candidates, Unit.CHUNK))),
+        (Unit.TURN, store_hits.of_turns(reading, _numbers(candidates, Unit.TURN), now=ask.now)),
+    ):
+        rows.update({(unit, number): row for number, row in load.items()})
+    ranked = [
+        (one.score * _authority(one, row), one, row)
+        for one in candidates
+        if (row := rows.get((one.unit, one.number))) is not None
+    ]
+    ranked.sort(key=lambda each: (-each[0], each[1].unit, -each[1].number))
+    return [_hit(score, one, row, ask, question) for score, one, row in _capped(ranked, limit)]
+
+
+def _numbers(candidates: Sequence[Fused], unit: Unit) -> list[int]:
+    return [one.number for one in candidates if one.unit is unit]
+
+
+def _authority(one: Fused, row: Row) -> float:
+    if one.unit is Unit.TURN:
+        return _TURN_AUTHORITY
+    return authority.factor(
         kind=row["kind"],
+        tier=Tier(row["tier"]),
+        path=row["path"],
+        tags=json.loads(row["tags"]),
+        pinned=bool(row["pinned"]),
+    )
+
+
+def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[float, Fused, Row]]:
+    """The first `limit` of them: each page once, not too many turns of one session, and no page of a session whose turns are there."""
+    most = max(limits.SESSION_HITS_MIN, (limit + 1) // 2)
+    said = {row["session_id"] for _, one, row in ranked[: limit * 2] if one.unit is Unit.TURN}
+    taken: Counter[bytes] = Counter()
+    kept: list[tuple[float, Fused, Row]] = []
+    left: list[tuple[float, Fused, Row]] = []
+    for each in ranked:
+        _, one, row = each
+        if one.unit is Unit.CHUNK:
+            if row["session_id"] in said or taken[row["id"]]:
+                continue
+            taken[row["id"]] += 1
+        elif taken[row["session_id"]] >= most:
+            left.append(each)
+            continue
+        else:
+            taken[row["session_id"]] += 1
+        kept.append(each)
+    return (kept + left)[:limit]
+
+
+def _hit(score: float, one: Fused, row: Row, ask: Ask, question: Question) -> Hit:
+    date = rfc3339(row["at"])
+    is_turn = one.unit is Unit.TURN
+    session = None if row["session_id"] is None else id_text(row["session_id"])
+    path = row["path"] or ""
+    source = f"{row['workspace']}/{row['project']}/{path}" if path else f"session {session}"
+    return Hit(
+        id=id_text(row["id"]),
+        path=path,
         title=recalled.escape(row["title"]),
         date=date,
         project=row["project"],
         workspace=row["workspace"],
-        score=round(-row["rank"], 6),
-        snippet=fenced(_around_match(row["snippet"]), f"session {session}, {row['kind']}, {date}"),
+        kind="turn" if is_turn else row["kind"],
+        score=round(score, 6),
+        snippet=fenced(snippet(row["text"], ask.query.stems, ask.query.runs), f"{source}, {date}"),
+        session_id=session,
+        event_id=id_text(row["id"]) if is_turn else None,
+        speaker=(row["speaker_name"] or row["speaker"]) if is_turn else None,
+        score_details={
+            "streams": one.streams,
+            "fused": round(one.score, 6),
+            "authority": round(_authority(one, row), 2),
+        }
+        if question.explain
+        else None,
     )
-
-
-def _around_match(snippet: str) -> str:
-    """A snippet in at most `HIT_SNIPPET_MAX_CHARS`: it is counted in words, and a word can be as long as its page."""
-    most = limits.HIT_SNIPPET_MAX_CHARS
-    if len(snippet) <= most:
-        return snippet
-    begin = max(snippet.find(MARK) - most // 3, 0)
-    part = _HALF_MARK.sub("", snippet[begin : begin + most - len(UNMARK) - 2])
-    end = UNMARK if part.count(MARK) > part.count(UNMARK) else ""
-    return f"{'…' if begin else ''}{part}{end}…"
 
 
 def fenced(text: str, source: str) -> str:
@@ -251,5 +243,5 @@ def fenced(text: str, source: str) -> str:
     return recalled.fence(" ".join(text.split()), source, with_notice=False)
 
 
-def _numbers(question: Question) -> list[int] | None:
-    return None if question.projects is None else [project.number for project in question.projects]
+def _ms(begun: float) -> float:
+    return round((perf_counter() - begun) * 1_000, 2)

@@ -13,36 +13,21 @@ from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.transaction import Reading
 
-_PAGE_COLUMNS = "{title heading body path_search}"
 _OBSERVATION_COLUMNS = "{title body command paths result}"
 
-#: Title, headings, body, words of path and names, scope.
-_CANDIDATES = text_statement(
-    "SELECT c.page_number AS number, f.number AS chunk, f.rank AS rank"
-    " FROM (SELECT rowid AS number, bm25(chunks_fts, 4.0, 2.0, 1.0, 3.0, 0.0) AS rank FROM chunks_fts"
-    " WHERE chunks_fts MATCH :match AND rowid NOT IN (SELECT c.number FROM pages p JOIN page_chunks c"
-    " ON c.page_number = p.number WHERE p.expires_at <= :now)"
-    " ORDER BY rank LIMIT :limit) AS f JOIN page_chunks c ON c.number = f.number ORDER BY f.rank"
-)
-_HIT = text_statement(
-    "SELECT p.id, p.number, p.path, p.updated_at, p.pinned, v.title, v.kind, v.tier, j.name AS project, w.name AS workspace,"
-    " substr(v.content, v.body_start + c.text_start + 1, c.text_end - c.text_start) AS text"
-    " FROM page_chunks c JOIN pages p ON p.number = c.page_number JOIN page_versions v ON v.id = p.version_id"
-    " JOIN projects j ON j.id = p.project_id JOIN workspaces w ON w.id = j.workspace_id WHERE c.number = :chunk"
-)
-_COUNT_PAGES = text_statement(
-    "SELECT count(*) AS found FROM (SELECT 1 FROM chunks_fts WHERE chunks_fts MATCH :match LIMIT :at_most)"
-)
 _COUNT_OBSERVATIONS = text_statement(
     "SELECT count(*) AS found FROM (SELECT 1 FROM observations_fts WHERE observations_fts MATCH :match LIMIT :at_most)"
 )
+#: Filtered before it is cut; what is shown of each is made only for the few that are left.
 _OBSERVATIONS = text_statement(
-    "SELECT o.id, o.session_id, o.kind, o.title, o.recorded_at, j.name AS project, w.name AS workspace, f.rank AS rank, f.snippet"
-    " FROM (SELECT rowid AS seq, bm25(observations_fts, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0) AS rank,"
+    "SELECT o.id, o.session_id, o.kind, o.title, o.recorded_at, j.name AS project, w.name AS workspace, f.rank AS rank,"
     " snippet(observations_fts, -1, '<mark>', '</mark>', '…', :tokens) AS snippet"
-    " FROM observations_fts WHERE observations_fts MATCH :match ORDER BY rank LIMIT :window) AS f"
-    " JOIN observations o ON o.seq = f.seq AND (o.owner IS NULL OR o.owner = :owner) JOIN projects j ON j.id = o.project_id"
-    " JOIN workspaces w ON w.id = j.workspace_id ORDER BY f.rank LIMIT :limit"
+    " FROM (SELECT f.rowid AS seq, bm25(observations_fts, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0) AS rank"
+    " FROM observations_fts AS f CROSS JOIN observations AS o ON o.seq = f.rowid"
+    " WHERE observations_fts MATCH :match AND (o.owner IS NULL OR o.owner = :owner) ORDER BY rank LIMIT :limit) AS f"
+    " CROSS JOIN observations_fts ON observations_fts.rowid = f.seq CROSS JOIN observations AS o ON o.seq = f.seq"
+    " JOIN projects AS j ON j.id = o.project_id JOIN workspaces AS w ON w.id = j.workspace_id"
+    " WHERE observations_fts MATCH :match ORDER BY f.rank"
 )
 _HEAD = func.substr(page_versions.c.content, page_versions.c.body_start + 1, limits.SNIPPET_MAX_CHARS * 2)
 _RECENT = Statement(
@@ -105,30 +90,6 @@ def _match(expression: str, columns: str, project_numbers: Sequence[int] | None)
     return f"(scope : ({scopes})) AND {asked}"
 
 
-def candidates(
-    reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, now: int | None, limit: int
-) -> list[Row]:
-    """number (of the page), chunk and rank (bm25, lower is better) of the best parts of pages of these projects (None: of all).
-    Those of expired pages only without `now`."""
-    match = _match(expression, _PAGE_COLUMNS, project_numbers)
-    return reading.rows(_CANDIDATES, match=match, now=-1 if now is None else now, limit=limit)
-
-
-def page_hit(reading: Reading, chunk: int) -> Row | None:
-    """What a hit shows of a page, and the text of the part that was found."""
-    return reading.row(_HIT, chunk=chunk)
-
-
-def count_pages(
-    reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, at_most: int
-) -> int:
-    """How many parts of pages match, counted up to `at_most`: cheap, nothing is ranked."""
-    row: Any = reading.row(
-        _COUNT_PAGES, match=_match(expression, _PAGE_COLUMNS, project_numbers), at_most=at_most
-    )
-    return row["found"]
-
-
 def count_observations(
     reading: Reading, expression: str, project_numbers: Sequence[int] | None, *, at_most: int
 ) -> int:
@@ -150,9 +111,7 @@ def observation_hits(
 ) -> list[Row]:
     """The best observations of these projects that are shared or `owner`'s: id, session_id, kind, title, recorded_at, project, workspace, rank, snippet."""
     match = _match(expression, _OBSERVATION_COLUMNS, project_numbers)
-    return reading.rows(
-        _OBSERVATIONS, match=match, owner=owner, limit=limit, window=limit * 4, tokens=limits.SNIPPET_TOKENS
-    )
+    return reading.rows(_OBSERVATIONS, match=match, owner=owner, limit=limit, tokens=limits.SNIPPET_TOKENS)
 
 
 def recent_pages(reading: Reading, project_id: bytes, *, now: int, limit: int) -> list[Row]:

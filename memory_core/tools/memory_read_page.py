@@ -95,6 +95,7 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
                 principal=context.principal,
                 limit=1,
                 include_expired=arguments.include_expired,
+                pages_only=True,
             ),
         )
         page = page_at(reading, project.id, page_path(best).key) if best else None

@@ -10,13 +10,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memory_core import limits
+from memory_core.commands.capture import RecordObservation
 from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.domain import recalled
+from memory_core.domain.event import HookEvent
 from memory_core.domain.project import Project
 from memory_core.recall.search import Found, Question, search
 from memory_core.store import projects
 from tests.books import Books
-from tests.factories import event
+from tests.factories import bash, ended, event, used_tool
 
 PAGES = {
     "notes/tokens.md": "# foo-bar:baz registry key\nThe registry key foo-bar:baz must be set before boot.",
@@ -160,7 +162,8 @@ def test_explain_names_the_stream_of_each_hit(books: Books):
     found = ask(books, "registry", explain=True)
 
     assert found.hits[0].score_details is not None
-    assert found.hits[0].score_details["stream"] == "pages_strict"
+    assert found.hits[0].score_details["streams"]["lexical"]["rank"] == 1
+    assert set(found.timings_ms) >= {"lexical", "hits", "total"}
     assert ask(books, "registry").hits[0].score_details is None
 
 
@@ -179,26 +182,53 @@ def test_expired_and_deleted_pages_are_not_found(tmp_path: Path):
     books.close()
 
 
-def test_observations_answer_when_no_page_does_but_only_ones_own(tmp_path: Path):
-    from memory_core.commands.capture import RecordObservation
+def told(books: Books, *events: HookEvent, principal: str = "ada") -> None:
+    for each in events:
+        books.apply(RecordObservation(event=each, source="test"), principal=principal)
 
+
+def test_turns_answer_beside_pages_but_only_ones_own(tmp_path: Path):
     books = Books(tmp_path)
-    books.apply(WritePage(workspace="default", project="alpha", path="notes/a.md", body="zebra"))
-    mine = event(body="the quokka test is flaky", cwd="/srv/alpha")
-    books.apply(RecordObservation(event=mine, source="test"), principal="ada")
-    books.apply(
-        RecordObservation(
-            event=event(body="quokka of bob", cwd="/srv/alpha", session_key="b"), source="test"
-        ),
-        principal="bob",
-    )
+    books.apply(WritePage(workspace="default", project="alpha", path="notes/a.md", body="a quokka page"))
+    told(books, event(body="the quokka test is flaky", cwd="/srv/alpha"))
+    told(books, event(body="quokka of bob", cwd="/srv/alpha", session_key="b"), principal="bob")
+
+    found = ask(books, "quokka")
+
+    assert sorted((hit.kind, hit.speaker) for hit in found.hits) == [("note", None), ("turn", "user")]
+    turn = next(hit for hit in found.hits if hit.is_turn)
+    assert "flaky" in turn.snippet
+    assert turn.id == turn.event_id
+    assert turn.session_id
+    assert (turn.path, found.raw_hits) == ("", [])
+    assert [hit.kind for hit in ask(books, "quokka", pages_only=True).hits] == ["note"]
+    books.close()
+
+
+def test_a_turn_names_the_page_of_its_session_and_that_page_is_not_shown_beside_it(tmp_path: Path):
+    books = Books(tmp_path)
+    told(books, event(body="the quokka test is flaky", cwd="/srv/alpha"), ended(cwd="/srv/alpha"))
+
+    (hit,) = ask(books, "quokka flaky").hits
+
+    assert hit.kind == "turn"
+    assert hit.path.startswith("sessions/")
+    (page,) = ask(books, "quokka flaky", pages_only=True).hits
+    assert (page.kind, page.path, page.session_id) == ("session", hit.path, hit.session_id)
+    books.close()
+
+
+def test_what_a_tool_did_answers_when_nothing_else_does_but_only_ones_own(tmp_path: Path):
+    books = Books(tmp_path)
+    told(books, event(body="run it", cwd="/srv/alpha"), used_tool(bash("quokka --flaky"), cwd="/srv/alpha"))
+    theirs = event(body="x", cwd="/srv/alpha", session_key="b"), used_tool(bash("quokka"), session_key="b")
+    told(books, *theirs, principal="bob")
 
     found = ask(books, "quokka")
 
     assert found.hits == []
-    assert len(found.raw_hits) == 1
-    assert "flaky" in found.raw_hits[0].snippet
-    assert ask(books, "zebra quokka").raw_hits == []
+    assert ["flaky" in hit.snippet for hit in found.raw_hits] == [True]
+    assert ask(books, "run quokka").raw_hits == []
     books.close()
 
 

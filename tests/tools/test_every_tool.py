@@ -234,13 +234,16 @@ def test_no_answer_is_longer_than_its_limit(crowded: Context, name: str, limit: 
 def test_a_query_without_pages_is_bounded_too(crowded: Context):
     with crowded.database.snapshot():
         pass
-    crowded.books.apply(
-        RecordObservation(event=said("quokka " + AWKWARD * 300, session_key="q", cwd="/srv/q"), source="x"),
-        principal="ada",
-    )
-    answer = crowded.call("memory_query", query="quokka", everywhere=True, limit=100)
-    assert answer["raw_hits"]
-    assert len(msgspec.json.encode(answer).decode()) <= limits.ANSWER_MAX_CHARS
+    long = AWKWARD * 300
+    for sent in (
+        said("quokka " + long, session_key="q", cwd="/srv/q"),
+        used_tool(bash(f"wombat {long}"), session_key="q", cwd="/srv/q"),
+    ):
+        crowded.books.apply(RecordObservation(event=sent, source="x"), principal="ada")
+    for word, part in (("quokka", "hits"), ("wombat", "raw_hits")):
+        answer = crowded.call("memory_query", query=word, everywhere=True, limit=100)
+        assert answer[part]
+        assert len(msgspec.json.encode(answer).decode()) <= limits.ANSWER_MAX_CHARS
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)

@@ -27,10 +27,10 @@ def tool(house: House, name: str, **arguments: Any) -> dict[str, Any]:
 
 def test_found_and_listed_pages_count_read_ones_do_not(house: House) -> None:
     house.start_writer()
-    for path in ("a", "b"):
+    for path in ("apple", "berry"):
         tool(house, "memory_write_page", path=path, body=f"# Zebra {path}", project="p")
-    tool(house, "memory_read_page", path="b", project="p")
-    tool(house, "memory_query", query="zebra a", project="p", limit=1)
+    tool(house, "memory_read_page", path="berry", project="p")
+    tool(house, "memory_query", query="zebra apple", project="p", limit=1)
     until(
         lambda: (
             [row["access_count"] for row in house.rows("SELECT access_count FROM pages ORDER BY path")]
