@@ -21,7 +21,7 @@ def house(house_factory, monkeypatch: pytest.MonkeyPatch) -> Iterator[House]:
     # On a busy machine a command takes its time, and "pending" is no answer that these tests are about.
     monkeypatch.setattr(limits, "REPLY_WAIT_SECONDS", 60.0)
     for waits in (Gate.submit, Gate.send):
-        monkeypatch.setitem(waits.__kwdefaults__, "valid_seconds", 60.0)
+        monkeypatch.setitem(waits.__kwdefaults__ or {}, "valid_seconds", 60.0)
     house = house_factory()
     house.start_writer()
     yield house
