@@ -44,7 +44,7 @@ def blueprint(parts: Parts) -> Blueprint:
 
     @routes.get("/sessions")
     @needs("read")
-    @takes("workspace", "project", "state", "before", "limit")
+    @takes("workspace", "project", "state", "cursor", "limit")
     def _sessions() -> Response:
         state, limit = lists.state("open", "ended"), lists.limit()
         with parts.database.snapshot() as reading:
@@ -53,12 +53,11 @@ def blueprint(parts: Parts) -> Blueprint:
                 project_id=lists.project(reading),
                 owner=current().principal,
                 is_open=None if state is None else state == "open",
-                before=lists.number("before"),
+                before=lists.moment_and_id(),
                 limit=limit,
             )
-        return lists.listed(
-            [session_shape(row) for row in rows], limit, before=rows[-1]["last_event_at"] if rows else None
-        )
+        last = lists.after_row(rows[-1]["last_event_at"], rows[-1]["id"]) if rows else None
+        return lists.listed([session_shape(row) for row in rows], limit, cursor=last)
 
     @routes.get("/handoffs")
     @needs("read")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -42,7 +41,6 @@ LEASE_HEADER = "Memoryd-Lease"
 #: A body's own levels around the values that a caller's JSON may nest in.
 DEPTH_MAX = limits.DURABLE_JSON_DEPTH_MAX + 8
 #: Of a list: `updated_at` and id of its last session.
-_CURSOR = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})")
 _SMALL_BODY_MAX_BYTES = limits.POOL_BODY_MAX_BYTES
 
 
@@ -232,11 +230,11 @@ def _reading_routes(routes: Blueprint, parts: Parts) -> None:
                 owner=current().principal,
                 directory=_asked_directory(parts),
                 project_id=lists.project(reading),
-                before=_cursor(),
+                before=lists.moment_and_id(),
                 limit=limit,
             )
         now = parts.clock.now_us()
-        last = f"{rows[-1]['updated_at']}.{rows[-1]['session_id'].hex()}" if rows else None
+        last = lists.after_row(rows[-1]["updated_at"], rows[-1]["session_id"]) if rows else None
         return lists.listed([session_shape(row, now) for row in rows], limit, cursor=last)
 
     @routes.get("/<text>")
@@ -353,13 +351,3 @@ def _asked_directory(parts: Parts) -> DirectoryId | None:
     if host is None or device is None or inode is None:
         raise Invalid("a directory is named by host, device and inode together")
     return checked(parts, DirectoryId(host=host, device=device, inode=inode))
-
-
-def _cursor() -> tuple[int, bytes] | None:
-    text = lists.given("cursor")
-    if text is None:
-        return None
-    found = _CURSOR.fullmatch(text)
-    if found is None:
-        raise Invalid("cursor: as the Link header of the list gave it")
-    return int(found[1]), bytes.fromhex(found[2])

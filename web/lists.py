@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -14,6 +15,8 @@ from memory_core.recall.scope import Asker, project_for
 from memory_core.store.database import Snapshot
 from web.answers import json_answer
 from web.auth import current
+
+_MOMENT_AND_ID = re.compile(r"([0-9]{1,18})\.([0-9a-f]{32})", re.ASCII)
 
 
 def given(name: str) -> str | None:
@@ -49,6 +52,22 @@ def flag(name: str) -> bool:
     if text not in (None, "true", "false"):
         raise Invalid(f"{name} is true or false, not {text[:40]!r}")
     return text == "true"
+
+
+def moment_and_id() -> tuple[int, bytes] | None:
+    """The cursor of a list by time, whose rows of one time are told apart by their ids."""
+    text = given("cursor")
+    if text is None:
+        return None
+    found = _MOMENT_AND_ID.fullmatch(text)
+    if found is None:
+        raise Invalid("cursor: as the Link header of the list gave it")
+    return int(found[1]), bytes.fromhex(found[2])
+
+
+def after_row(at: int, row_id: bytes) -> str:
+    """What `moment_and_id` reads."""
+    return f"{at}.{row_id.hex()}"
 
 
 def pair(name: str) -> tuple[str, str]:

@@ -33,7 +33,7 @@ _HEADINGS = {
 def add(routes: Blueprint, parts: Parts) -> None:
     @routes.get("/sessions", endpoint="sessions")
     @needs("read")
-    @takes("limit", "before", "workspace", "project")
+    @takes("limit", "cursor", "workspace", "project")
     def _sessions() -> str:
         limit = lists.limit()
         with parts.database.snapshot() as reading:
@@ -42,10 +42,11 @@ def add(routes: Blueprint, parts: Parts) -> None:
                 reading,
                 project_id=scope.id if scope else None,
                 owner=current().principal,
-                before=lists.number("before"),
+                before=lists.moment_and_id(),
                 limit=limit,
             )
-        following = lists.next_address(before=rows[-1]["last_event_at"]) if len(rows) >= limit else None
+        last = lists.after_row(rows[-1]["last_event_at"], rows[-1]["id"]) if len(rows) >= limit else None
+        following = lists.next_address(cursor=last) if last else None
         return render_template("sessions.html", sessions=rows, scope=scope, following=following)
 
     @routes.get("/sessions/<text>")

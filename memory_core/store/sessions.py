@@ -15,6 +15,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    tuple_,
 )
 from sqlalchemy.dialects.sqlite import insert
 
@@ -153,7 +154,8 @@ def _listing(*conditions: ColumnElement[bool]) -> Select[Any]:
                     bindparam("is_open").is_(None),
                     sessions.c.ended_at.is_(None) == bindparam("is_open"),
                 ),
-                sessions.c.last_event_at < bindparam("before"),
+                tuple_(sessions.c.last_event_at, sessions.c.id)
+                < tuple_(bindparam("before"), bindparam("before_id")),
             )
         )
         .order_by(sessions.c.last_event_at.desc(), sessions.c.id.desc())
@@ -163,7 +165,7 @@ def _listing(*conditions: ColumnElement[bool]) -> Select[Any]:
 
 _LIST = Statement(_listing())
 _LIST_OF_PROJECT = Statement(_listing(sessions.c.project_id == bindparam("project_id")))
-_END_OF_TIME = 2**62
+_END_OF_TIME = (2**62, b"")
 
 
 def one(read: Reading, session_id: bytes) -> Row | None:
@@ -178,18 +180,20 @@ def listed(
     owner: str | None = None,
     all_owners: bool = False,
     is_open: bool | None = None,
-    before: int | None = None,
+    before: tuple[int, bytes] | None = None,
     limit: int = 50,
 ) -> list[Row]:
     """Sessions with the newest activity first, with `project`, `workspace`, `event_count` and `page_path` (NULL: no page).
 
-    `before` (UTC microseconds of `last_event_at`) continues a list; rows of `owner` and shared ones are seen.
+    `before` (UTC microseconds of `last_event_at`, and the id) continues a list behind that row; rows of `owner` and shared ones are seen.
     """
+    at, last = _END_OF_TIME if before is None else before
     wanted: dict[str, Any] = {
         "owner": owner,
         "all_owners": int(all_owners),
         "is_open": None if is_open is None else int(is_open),
-        "before": _END_OF_TIME if before is None else before,
+        "before": at,
+        "before_id": last,
         "limit": limit,
     }
     if project_id is None:

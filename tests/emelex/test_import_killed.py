@@ -28,9 +28,6 @@ pytestmark = [pytest.mark.kills, pytest.mark.timeout(180)]
 ROOT = Path(__file__).parents[2]
 #: End of the path of the request that it dies at, and which of them.
 STEPS = {
-    "asking": ("/known", 1),
-    "an asset": ("/assets", 1),
-    "a beginning": ("/sessions", 1),
     "the first events": ("/events", 1),
     "the last events": ("/events", 3),
     "a journal": ("/journal", 1),
@@ -38,7 +35,6 @@ STEPS = {
     "a publication": ("/publish", 1),
     "an entry": ("/knowledge", 1),
     "versions": ("/versions", 2),
-    "the check": ("/check", 1),
 }
 
 
@@ -103,9 +99,6 @@ def copies(person_home: Path) -> list[Path]:
 @pytest.mark.parametrize(
     ("step", "is_before"),
     [
-        ("asking", False),
-        ("an asset", False),
-        ("a beginning", False),
         ("the first events", True),
         ("the last events", False),
         ("a journal", False),
@@ -114,8 +107,6 @@ def copies(person_home: Path) -> list[Path]:
         ("a publication", False),
         ("an entry", False),
         ("versions", True),
-        ("versions", False),
-        ("the check", True),
     ],
 )
 def test_an_import_that_is_killed_goes_on_and_brings_everything_once(

@@ -44,11 +44,28 @@ def test_sessions_are_listed_newest_first_by_project_state_and_owner(store: Stor
         assert keys(owner="ada", is_open=False) == ["c"]
         last = sessions.listed(tx, owner="ada", limit=1)[0]
         assert last["page_path"].startswith("sessions/")
-        assert keys(owner="ada", before=last["last_event_at"]) == ["b", "a"]
+        assert keys(owner="ada", before=(last["last_event_at"], last["id"])) == ["b", "a"]
         assert [r["project"] for r in sessions.open_projects(tx, owner="ada")] == ["other", "repo"]
         assert (sessions.counts(tx)["total"], sessions.counts(tx)["open"]) == (4, 3)
         assert sessions.counts(tx, row["id"])["total"] == 3
         assert observations.count(tx, row["id"])["count"] == 4
+
+
+def test_a_list_goes_on_among_sessions_of_one_moment(store: Store):
+    for key in "abcde":
+        observed = capped(event(session_key=key))
+        store.apply(RecordObservation(event=observed, source="s"), principal="ada")
+
+    seen: list[str] = []
+    with store.transaction() as tx:
+        rows = sessions.listed(tx, owner="ada", limit=2)
+        while rows:
+            seen += [row["vendor_key"] for row in rows]
+            rows = sessions.listed(
+                tx, owner="ada", limit=2, before=(rows[-1]["last_event_at"], rows[-1]["id"])
+            )
+
+    assert sorted(seen) == list("abcde")
 
 
 def test_observations_are_paged_in_order_and_cut(store: Store):

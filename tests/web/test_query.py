@@ -74,7 +74,7 @@ def test_a_limit_that_makes_no_sense_is_refused(wiki: House, address: str, limit
 @pytest.mark.parametrize(
     "asked",
     [
-        "/api/v1/sessions?before=yesterday",
+        "/api/v1/sessions?cursor=yesterday",
         "/api/v1/handoffs?before=-1",
         "/api/v1/dead?after=x",
         "/api/v1/jobs?before=x",
@@ -112,7 +112,7 @@ def test_what_is_true_or_false_takes_no_other_word(wiki: House, said: str) -> No
         ("/ui/projects/default/p/versions/a.md", "known are: before, limit"),
         ("/ui/projects/default/p/knowledge", "known are: limit, state, after"),
         ("/ui/search", "known are: q, scope"),
-        ("/ui/sessions", "known are: limit, before, workspace, project"),
+        ("/ui/sessions", "known are: limit, cursor, workspace, project"),
         ("/ui/handoffs", "known are: limit, state, before, workspace, project"),
         ("/ui/jobs", "takes none"),
         ("/ui/sign-in", "known are: next"),
