@@ -18,8 +18,10 @@ from memory_core.errors import (
     Invalid,
     SnapshotMismatch,
 )
+from memory_core.ids import id_bytes
 from tests.client.durable.actors import Desk, Diary, says, wants
 from tests.client.durable.conftest import MakeDesk
+from tests.client.durable.gate import Gate, GateServer
 
 pytestmark = pytest.mark.timeout(30)
 
@@ -232,6 +234,29 @@ def test_replay_rejects_extra_asset_link_not_present_in_durable_message(tmp_path
 
     with pytest.raises(Corrupt, match="asset"):
         desk.session.open()
+
+
+def test_a_link_that_was_put_beside_an_event_in_the_database_is_found(gate: Gate, tmp_path: Path) -> None:
+    """Links are no part of the transcript's digest: the message says which there are."""
+    desk = Desk(tmp_path, server=GateServer(gate))
+    desk.model.then(says("hello"))
+    desk.run()
+    desk.session.release()
+    gate.house.stop_writer()
+    mine = id_bytes(desk.server.session_id)
+    gate.rows("INSERT INTO assets VALUES (?, 1, 1, 1, NULL)", b"a" * 32)
+    gate.rows(
+        "INSERT INTO session_assets (event_id, ordinal, session_id, asset_sha256, kind, created_at)"
+        " SELECT id, 0, session_id, ?, 'image', 1 FROM session_events WHERE session_id = ? AND kind = 'user_message'",
+        b"a" * 32,
+        mine,
+    )
+    gate.house.start_writer()
+
+    with pytest.raises(Corrupt, match="asset"):
+        desk.session.open()
+
+    assert not desk.server.is_held
 
 
 def test_a_message_of_another_program_is_read_and_what_no_model_sees_is_passed_over(tmp_path: Path) -> None:
