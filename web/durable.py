@@ -267,12 +267,12 @@ def _reading_routes(routes: Blueprint, parts: Parts) -> None:
                 limit=limit,
                 max_bytes=limits.DURABLE_PAGE_MAX_BYTES,
             )
-            links = session_events.links_between(
-                reading, row["session_id"], after=after, through=events[-1].sequence if events else after
+            linked = session_events.with_links(
+                reading, row["session_id"], events, limit=limits.EVENT_PAGE_ASSETS_MAX
             )
-        last = events[-1].sequence if events else 0
-        items = [event_shape(event, links.get(event.id, [])) for event in events]
-        return lists.listed(items, len(items), after=last if events and last < row["last_sequence"] else None)
+        last = linked[-1][0].sequence if linked else 0
+        items = [event_shape(event, links) for event, links in linked]
+        return lists.listed(items, len(items), after=last if linked and last < row["last_sequence"] else None)
 
 
 # --- what the routes share -------------------------------------------------------------------------

@@ -81,17 +81,19 @@ class Replay:
         while self._verifier.sequence < session.last_sequence:
             with self._database.snapshot() as reading:
                 self._check_still_held(reading)
-                events = self._batch(reading, session.last_sequence)
-                links = session_events.links_between(
-                    reading, session.id, after=events[0].sequence - 1, through=events[-1].sequence
+                linked = session_events.with_links(
+                    reading,
+                    session.id,
+                    self._batch(reading, session.last_sequence),
+                    limit=limits.EVENT_PAGE_ASSETS_MAX,
                 )
-            for event in events:
+            for event, links in linked:
                 self._verifier.feed(event)
                 if compacted is not None and event.id == compacted.summary.id:
                     continue
                 if event.kind is TranscriptKind.SUMMARY:
                     raise Corrupt(f"event {event.sequence} is a summary that no compaction knows of")
-                yield line({"event": event_shape(event, links.get(event.id, []))})
+                yield line({"event": event_shape(event, links)})
         self._verifier.end(last_sequence=session.last_sequence, digest=session.digest)
         yield line({"end": {"last_sequence": session.last_sequence, "digest": session.digest.hex()}})
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from client.durable.port import Event
+from memory_core import limits
 from memory_core.domain import agent_message
 from memory_core.domain.agent_message import Message, Role
 from memory_core.domain.tool_checkpoint import kind_of
@@ -26,14 +27,47 @@ def messages_of(events: Iterable[Event]) -> list[Message]:
     return [message for event in events if (message := _message_of(event)) is not None]
 
 
-def history_of(events: Iterable[Event]) -> list[Message]:
-    """As `messages_of`; what a model can go on from, or `Corrupt`."""
-    messages = messages_of(events)
-    try:
-        agent_message.check_history(messages)
-    except Invalid as error:
-        raise Corrupt(f"the transcript is no history to go on from: {error}") from error
-    return messages
+class Reader:
+    """Makes the history of a transcript while it is read: of an event its message is kept and nothing else, of a transcript that is no
+    history nothing."""
+
+    def __init__(self) -> None:
+        self._messages: list[Message] = []
+        self._error: Corrupt | None = None
+
+    def take(self, event: Event) -> None:
+        """The next event. What is wrong with it is told by `history`: who reads on may find what is wrong before it."""
+        if self._error is not None:
+            return
+        try:
+            message = _message_of(event)
+        except Corrupt as error:
+            self._fail(error)
+            return
+        if message is not None:
+            self._messages.append(message)
+            if len(self._messages) > limits.HISTORY_MESSAGES_MAX:
+                self._check()
+
+    def history(self) -> list[Message]:
+        """What a model can go on from. Raises `Corrupt`."""
+        if self._error is None:
+            self._check()
+        if self._error is not None:
+            raise self._error
+        return self._messages
+
+    def _check(self) -> None:
+        try:
+            agent_message.check_history(self._messages)
+        except Invalid as error:
+            found = Corrupt(f"the transcript is no history to go on from: {error}")
+            found.__cause__ = error
+            self._fail(found)
+
+    def _fail(self, error: Corrupt) -> None:
+        self._error = error
+        self._messages = []
 
 
 def summary_message(summary: Any) -> Message:

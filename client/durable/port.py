@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Protocol
@@ -39,13 +39,16 @@ class Event:
 
 @dataclass(frozen=True, kw_only=True)
 class Replay:
-    """A transcript as a session goes on from it: a summary may stand in the place of its beginning."""
+    """What a replay said besides its events."""
 
     session: Mapping[str, Any]
     snapshot: Mapping[str, Any] | None
-    events: Sequence[Event]
     last_sequence: int
     digest: str
+
+
+def passed_over(_event: Event) -> None:
+    """Takes the events of a replay that is only read to its end."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,9 +76,16 @@ class SessionPort(Protocol):
     def release(self, *, is_patient: bool = True) -> None: ...
 
     # --- the transcript ---
-    def replay(self) -> Replay: ...
+    def replay(self, take: Callable[[Event], None] = passed_over) -> Replay:
+        """Read the transcript, a summary in the place of its beginning where there is one. Each event is given to `take` and not
+        kept; what was given counts only when this returns."""
+        ...
+
     def confirm_replay(self, replay: Replay) -> None: ...
-    def events_after(self, sequence: int, last: int) -> Sequence[Event]: ...
+    def events_after(self, sequence: int, last: int) -> Iterable[Event]:
+        """Those behind `sequence` up to `last`, a page at a time."""
+        ...
+
     def store_snapshot(self, snapshot: Mapping[str, Any]) -> None: ...
     def set_title(self, title: str) -> None: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any
 from urllib.parse import quote
@@ -10,7 +10,7 @@ from urllib.parse import quote
 from client.durable.assets import Assets
 from client.durable.directory import verify
 from client.durable.errors import BY_CODE
-from client.durable.port import Event, OpenTurn, Replay, Written
+from client.durable.port import Event, OpenTurn, Replay, Written, passed_over
 from client.durable.transport import Transport
 from memory_core import errors, limits
 from memory_core.domain import agent_message, audit_event
@@ -83,14 +83,15 @@ class HttpSession:
 
     # --- the transcript ---
 
-    def replay(self) -> Replay:
+    def replay(self, take: Callable[[Event], None] = passed_over) -> Replay:
         verify(self._directory)
-        found = _Reading()
+        found = _Reading(take)
         place = self._directory
         for line in self._transport.lines(
             self._path("replay"),
             lease=self._lease,
             max_bytes=limits.DURABLE_REPLAY_ANSWER_MAX_BYTES,
+            line_max_bytes=limits.DURABLE_REPLAY_LINE_MAX_BYTES,
             host=place.host,
             device=place.device,
             inode=place.inode,
@@ -101,16 +102,14 @@ class HttpSession:
     def confirm_replay(self, replay: Replay) -> None:
         self._write("POST", "replayed", last_sequence=replay.last_sequence, digest=replay.digest)
 
-    def events_after(self, sequence: int, last: int) -> Sequence[Event]:
-        found: list[Event] = []
+    def events_after(self, sequence: int, last: int) -> Iterator[Event]:
         while sequence < last:
             answer = self._transport.read(self._path("events"), after=sequence, limit=limits.EVENTS_PAGE_MAX)
             page = [_event(item) for item in answer]
             if not page:
                 raise errors.Corrupt(f"the transcript ends before event {last}")
-            found += [event for event in page if event.sequence <= last]
+            yield from (event for event in page if event.sequence <= last)
             sequence = page[-1].sequence
-        return found
 
     def store_snapshot(self, snapshot: Mapping[str, Any]) -> None:
         self._write("PUT", "snapshot", **snapshot)
@@ -240,12 +239,12 @@ class HttpSession:
 
 
 class _Reading:
-    """A replay, line by line: a head, events, an end. One without an end was cut."""
+    """A replay, line by line: a head, events (which are passed on and not kept), an end. One without an end was cut."""
 
-    def __init__(self) -> None:
+    def __init__(self, take: Callable[[Event], None]) -> None:
+        self._take = take
         self._head: Mapping[str, Any] | None = None
         self._end: Mapping[str, Any] | None = None
-        self._events: list[Event] = []
 
     def take(self, line: Any) -> None:
         if not isinstance(line, dict) or self._end is not None:
@@ -258,7 +257,7 @@ class _Reading:
         if "head" in line:
             self._head = line["head"]
         elif "event" in line:
-            self._events.append(_event(line["event"]))
+            self._take(_event(line["event"]))
         else:
             self._end = line["end"]
 
@@ -268,7 +267,6 @@ class _Reading:
         return Replay(
             session=self._head["session"],
             snapshot=self._head.get("snapshot"),
-            events=self._events,
             last_sequence=int(self._end["last_sequence"]),
             digest=str(self._end["digest"]),
         )

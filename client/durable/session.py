@@ -135,14 +135,16 @@ class DurableAgentSession:
             self._poison = None
 
     def _read_all(self) -> None:
-        replay = self._port.replay()
+        read = history.Reader()
+        replay = self._port.replay(read.take)
         authority.check_same(replay.snapshot, self._snapshot, is_empty=replay.last_sequence == 0)
         self._port.confirm_replay(replay)
         if self._port.journal() is not None:
             self._port.recover(accept_unknown_effects=False)
-            replay = self._port.replay()
+            read = history.Reader()
+            replay = self._port.replay(read.take)
             self._port.confirm_replay(replay)
-        found = history.history_of(replay.events)
+        found = read.history()
         if self._made_snapshot() != self._snapshot:
             raise errors.SnapshotMismatch("the agent was changed while its session was being opened")
         self._port.store_snapshot(self._snapshot)

@@ -96,15 +96,18 @@ class Transport:
 
         return self._insist(path, ask, is_write=False, is_json=False)
 
-    def lines(self, path: str, *, lease: str = "", max_bytes: int, **query: str | int) -> Iterator[Any]:
-        """The JSON values of a streamed answer, one a line. Raises `Unavailable` where it is cut."""
+    def lines(
+        self, path: str, *, lease: str = "", max_bytes: int, line_max_bytes: int, **query: str | int
+    ) -> Iterator[Any]:
+        """The JSON values of a streamed answer, one a line, of which one at a time is held. Raises `Unavailable` where it is cut
+        or longer than that."""
         target = _asked(path, query)
         try:
             with self._exchange("GET", target, _leased(lease), limits.DURABLE_REPLAY_SECONDS) as response:
                 if response.status >= 300:
                     body = response.read(limits.DURABLE_ANSWER_MAX_BYTES)
                     raise self._refused(target, response.status, body)
-                yield from _parsed_lines(response, max_bytes)
+                yield from _parsed_lines(response, max_bytes, line_max_bytes)
         except gate.Unusable as error:
             raise self._unusable(error) from error
         except gate.NoAnswer as error:
@@ -240,9 +243,9 @@ def _said(status: int, body: bytes) -> str:
     return str(found["error"])[:500] if isinstance(found, dict) and "error" in found else f"HTTP {status}"
 
 
-def _parsed_lines(response: Any, max_bytes: int) -> Iterator[Any]:
+def _parsed_lines(response: Any, max_bytes: int, line_max_bytes: int) -> Iterator[Any]:
     left = max_bytes
-    while line := response.readline(left + 1):
+    while line := response.readline(min(left, line_max_bytes) + 1):
         left -= len(line)
         if left < 0 or not line.endswith(b"\n"):
             raise errors.Unavailable("the answer is longer than it may be, or was cut")

@@ -45,5 +45,7 @@ DURABLE_RETRY_MAX_SECONDS = 5.0
 DURABLE_REPLAY_SECONDS = 60.0
 #: An answer that is longer is not read on. The open journal is the longest.
 DURABLE_ANSWER_MAX_BYTES = 32 * MIB
+#: One line of it: an event of `EVENT_PAYLOAD_MAX_BYTES`, or a snapshot, and what stands around.
+DURABLE_REPLAY_LINE_MAX_BYTES = 5 * MIB
 #: Replay: its events and what the lines around them take.
 DURABLE_REPLAY_ANSWER_MAX_BYTES = 160 * MIB

@@ -37,6 +37,8 @@ REPLAY_BATCH_BYTES = 1 * MIB
 DURABLE_SESSIONS_PAGE_MAX = 500
 EVENTS_PAGE_MAX = 100
 DURABLE_PAGE_MAX_BYTES = 16 * MIB
+#: Assets that the events of one page, or of one batch of a replay, refer to; one event may have `EVENT_ASSETS_MAX`.
+EVENT_PAGE_ASSETS_MAX = 4_096
 #: What one command deletes of a session that goes.
 DELETED_ROWS_PER_SLICE = 1_000
 DELETED_BYTES_PER_SLICE = 8 * MIB

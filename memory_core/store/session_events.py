@@ -83,6 +83,7 @@ _ASSET_USED = Statement(
 _LINKS = Statement(
     select(
         session_assets.c.event_id,
+        _e.sequence,
         session_assets.c.ordinal,
         session_assets.c.kind,
         session_assets.c.asset_sha256,
@@ -92,6 +93,7 @@ _LINKS = Statement(
     .join(session_events, _e.id == session_assets.c.event_id)
     .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
     .order_by(_e.sequence, session_assets.c.ordinal)
+    .limit(bindparam("limit"))
 )
 #: Past every sequence.
 _LAST = 2**62
@@ -169,15 +171,23 @@ def between(
     return [_event(row) for row in read.rows(_BETWEEN, session_id=session_id, after=after, through=last)]
 
 
-def links_between(
-    read: Reading, session_id: bytes, *, after: int, through: int
-) -> dict[bytes, list[AssetLink]]:
-    """The assets of those events, by event id, in their order."""
+def with_links(
+    read: Reading, session_id: bytes, events: Sequence[SessionEvent], *, limit: int
+) -> list[tuple[SessionEvent, list[AssetLink]]]:
+    """Those events, which follow one another, each with its assets in their order; only the first ones, where all together have
+    more than `limit` assets, but one at least."""
+    if not events:
+        return []
+    first, last = events[0].sequence, events[-1].sequence
+    rows = read.rows(_LINKS, session_id=session_id, after=first - 1, through=last, limit=limit + 1)
+    if len(rows) > limit:
+        # Those of the last event that is named may not be all of it.
+        last = max(first, rows[-1]["sequence"] - 1)
     found: dict[bytes, list[AssetLink]] = {}
-    for row in read.rows(_LINKS, session_id=session_id, after=after, through=through):
+    for row in rows:
         asset = AssetLink(sha256=row["asset_sha256"], bytes=row["bytes"], kind=AssetKind(row["kind"]))
         found.setdefault(row["event_id"], []).append(asset)
-    return found
+    return [(event, found.get(event.id, [])) for event in events if event.sequence <= last]
 
 
 def at(read: Reading, session_id: bytes, sequence: int) -> SessionEvent | None:

@@ -212,7 +212,7 @@ class Soak:
         transport = Transport(agent.settings)
         looking = HttpSession(transport, agent.session, place)
         head = transport.read(f"/durable-sessions/{agent.session}")["last_sequence"]
-        events = looking.events_after(0, head)
+        events = list(looking.events_after(0, head))
         return [
             f"{agent.name}: {said}"
             for said in (

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from client.durable.errors import UncertainToolInvocations
-from client.durable.port import Event, OpenTurn, Replay, SessionPort, Written
+from client.durable.port import Event, OpenTurn, Replay, SessionPort, Written, passed_over
 from memory_core.domain import agent_message, tool_checkpoint, tool_steps
 from memory_core.domain.agent_message import AssetKind, AssetReference, Message, ToolCall
 from memory_core.domain.audit_event import ApprovalRequested, ApprovalResolved, AuditEvent, ToolOutput
@@ -133,12 +133,13 @@ class FakePort:
 
     # --- the transcript ---
 
-    def replay(self) -> Replay:
+    def replay(self, take: Callable[[Event], None] = passed_over) -> Replay:
         self._check_lease()
+        for event in self._server.events:
+            take(event)
         return Replay(
             session={},
             snapshot=self._server.snapshot,
-            events=tuple(self._server.events),
             last_sequence=len(self._server.events),
             digest=hashlib.sha256(repr(self._server.events).encode()).hexdigest(),
         )

@@ -74,7 +74,7 @@ class GateServer:
         looking = HttpSession(
             transport, self.session_id, Directory(host="-", device="0", inode="0", path="/")
         )
-        return looking.events_after(0, head)
+        return list(looking.events_after(0, head))
 
     @property
     def snapshot(self) -> Any:

@@ -14,6 +14,7 @@ import pytest
 
 from client.durable import UncertainToolInvocations
 from client.durable.directory import identity_of
+from client.durable.port import Event
 from client.durable.routes import HttpSession
 from client.durable.transport import Transport
 from client.settings import ClientSettings
@@ -231,9 +232,10 @@ def session(server: Server, tmp_path: Path) -> HttpSession:
 def test_a_replay_is_read_line_by_line(server: Server, session: HttpSession) -> None:
     server.answers = [(200, lines(HEAD, EVENT, END), {})]
 
-    replay = session.replay()
+    events: list[Event] = []
+    replay = session.replay(events.append)
 
-    assert [event.sequence for event in replay.events] == [1]
+    assert [event.sequence for event in events] == [1]
     assert (replay.last_sequence, replay.digest, replay.snapshot) == (1, "00", None)
 
 
