@@ -135,14 +135,12 @@ class DurableAgentSession:
             self._poison = None
 
     def _read_all(self) -> None:
-        read = history.Reader()
-        replay = self._port.replay(read.take)
+        replay = self._port.replay((read := history.Reader()).take)
         authority.check_same(replay.snapshot, self._snapshot, is_empty=replay.last_sequence == 0)
         self._port.confirm_replay(replay)
         if self._port.journal() is not None:
             self._port.recover(accept_unknown_effects=False)
-            read = history.Reader()
-            replay = self._port.replay(read.take)
+            replay = self._port.replay((read := history.Reader()).take)
             self._port.confirm_replay(replay)
         found = read.history()
         if self._made_snapshot() != self._snapshot:
