@@ -40,6 +40,9 @@ VECTOR_MATRIX_MAX_BYTES = 1_024 * MIB
 VECTOR_MATRIX_ROWS = 10_000
 #: Turns past the last one looked at that are counted; more are not told apart.
 EMBED_COUNTED_MAX = 500_000
+#: Cosine below which a unit is no answer to a question, and the share of the best one's: something is always nearest.
+VECTOR_SIMILARITY_MIN = 0.2
+VECTOR_SIMILARITY_SHARE_MIN = 0.5
 #: Waiting for the embedding of a question, in all.
 QUERY_EMBED_SECONDS = 1.5
 #: After an embedder failed a question, the next ones do without it for that long.

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 from memory_core.recall.query import Query
+from memory_core.recall.vectors import QuestionVector
 
 
 class Unit(StrEnum):
@@ -31,7 +32,7 @@ class Ask:
     include_expired: bool = False
     units: frozenset[Unit] = frozenset(Unit)
     #: Of the question, where there is an embedder; None: not embedded.
-    vector: Sequence[float] | None = None
+    vector: QuestionVector | None = None
 
     @property
     def expired_by(self) -> int:

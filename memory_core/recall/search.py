@@ -25,6 +25,7 @@ from memory_core.recall.query import parse
 from memory_core.recall.raw import RawHit
 from memory_core.recall.snippets import snippet
 from memory_core.recall.streams import streams
+from memory_core.recall.vectors import QuestionVector
 from memory_core.registry import discover
 from memory_core.store import hits as store_hits
 from memory_core.store.statement import Row
@@ -53,6 +54,10 @@ class Question:
     explain: bool = False
     #: Leave turns out.
     pages_only: bool = False
+    #: Of the text, where there is an embedder.
+    vector: QuestionVector | None = None
+    #: There is one, and it failed.
+    vector_failed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,7 +119,10 @@ def search(reading: Reading, question: Question) -> Found:
         principal=question.principal,
         include_expired=question.include_expired,
         units=_PAGES_ONLY if question.pages_only else frozenset(Unit),
+        vector=question.vector,
     )
+    if question.vector_failed:
+        found.streams_failed.append("vector")
     begun = perf_counter()
     candidates = _asked(reading, ask, limit, found)
     began_hits = perf_counter()
@@ -137,6 +145,8 @@ def _asked(reading: Reading, ask: Ask, limit: int, found: Found) -> list[Fused]:
     answers: dict[str, Sequence[Candidate]] = {}
     weights: dict[str, float] = {}
     for name, stream in streams:
+        if not stream.applies(ask):
+            continue
         begun = perf_counter()
         try:
             answers[name] = [

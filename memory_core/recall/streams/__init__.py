@@ -19,6 +19,8 @@ class Stream:
 
     candidates: Callable[[Reading, Ask, int], list[Candidate]]
     weight: float
+    #: Whether it has anything to say to such a question; one that has not is neither active nor failed.
+    applies: Callable[[Ask], bool] = lambda _ask: True
 
 
 streams: Registry[Stream] = Registry("search stream")
