@@ -57,6 +57,7 @@ from web.parts import Parts
 from web.submitting import submit
 
 _MAX_BYTES = limits.REQUEST_BODY_MAX_BYTES
+_TOGETHER = 2
 
 
 def blueprint(parts: Parts) -> Blueprint:
@@ -154,11 +155,21 @@ def _session_routes(routes: Blueprint, parts: Parts) -> None:
         return submit(parts, AbandonImport(session=id_bytes(text)))
 
 
+def _check_bytes(asked: Entry | Versions) -> None:
+    """The version that holds and the newest one may be as long as they are."""
+    total = sum(len(version.content.encode("utf-8", "replace")) for version in asked.versions)
+    if len(asked.versions) > _TOGETHER and total > limits.TURN_SLICE_MAX_BYTES:
+        raise Invalid(
+            f"versions: {limits.TURN_SLICE_MAX_BYTES} bytes of text in one request, or {_TOGETHER} of them"
+        )
+
+
 def _knowledge_routes(routes: Blueprint, parts: Parts) -> None:
     @routes.post("/knowledge")
     @needs("write")
     def _entry() -> Response:
         asked = read_as(Entry, _MAX_BYTES)
+        _check_bytes(asked)
         fields = {name: getattr(asked, name) for name in asked.__struct_fields__}
         fields |= {"id": id_bytes(asked.id), "directory": asked.directory.with_path(parts)} | parts_of(asked)
         return submit(parts, ImportKnowledge(**fields))
@@ -167,6 +178,7 @@ def _knowledge_routes(routes: Blueprint, parts: Parts) -> None:
     @needs("write")
     def _versions(text: str) -> Response:
         asked = read_as(Versions, _MAX_BYTES)
+        _check_bytes(asked)
         return submit(
             parts,
             ImportVersions(id=id_bytes(text), count=asked.count, is_last=asked.is_last, **parts_of(asked)),

@@ -73,6 +73,7 @@ def test_a_request_takes_so_many_events_jobs_versions_and_questions(gate: Gate):
         (f"/sessions/{session_id}/events", {"after": 0, "events": [event(payload="x" * 300_000)]}),
         (f"/sessions/{session_id}/jobs", {"jobs": [job] * (limits.IMPORT_JOBS_PER_COMMAND + 1)}),
         ("/knowledge", entry(new_id(), versions=versions)),
+        ("/knowledge", entry(new_id(), versions=[{**v, "content": "x" * 240_000} for v in versions[:5]])),
         ("/known", {"sessions": [new_id() for _ in range(limits.IMPORT_KNOWN_MAX + 1)]}),
         ("/known", {"more": 1}),
     ):
