@@ -91,7 +91,6 @@ class HttpSession:
             self._path("replay"),
             lease=self._lease,
             max_bytes=limits.DURABLE_REPLAY_ANSWER_MAX_BYTES,
-            line_max_bytes=limits.DURABLE_REPLAY_LINE_MAX_BYTES,
             host=place.host,
             device=place.device,
             inode=place.inode,

@@ -97,7 +97,13 @@ class Transport:
         return self._insist(path, ask, is_write=False, is_json=False)
 
     def lines(
-        self, path: str, *, lease: str = "", max_bytes: int, line_max_bytes: int, **query: str | int
+        self,
+        path: str,
+        *,
+        lease: str = "",
+        max_bytes: int,
+        line_max_bytes: int = limits.DURABLE_REPLAY_LINE_MAX_BYTES,
+        **query: str | int,
     ) -> Iterator[Any]:
         """The JSON values of a streamed answer, one a line, of which one at a time is held. Raises `Unavailable` where it is cut
         or longer than that."""

@@ -231,9 +231,7 @@ class Sender:
 
     def check(self, tell: Callable[[str], None]) -> int:
         """Have memoryd look whether its database is whole, table by table; how much of it is not. Raises `Unavailable`."""
-        for said in self._transport.lines(
-            f"{API}/check", max_bytes=_CHECK_MAX_BYTES, line_max_bytes=_CHECK_MAX_BYTES
-        ):
+        for said in self._transport.lines(f"{API}/check", max_bytes=_CHECK_MAX_BYTES):
             if "error" in said:
                 raise Conflict(str(said["error"].get("error", "the check was cut")))
             if "end" in said:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from client.durable.directory import identity_of
+from client.durable.port import Event
 from client.durable.routes import HttpSession
 from memory_core.ids import id_bytes
 from tests.client.durable.gate import Gate
@@ -37,10 +38,11 @@ def replay(gate: Gate, session_id: str, directory: str = ".") -> list[dict[str, 
     """Who resumes verifies every digest: the payloads, a summary first."""
     port = HttpSession(gate.transport(), session_id, identity_of(directory, os.environ))
     port.claim()
-    replayed = port.replay()
+    events: list[Event] = []
+    replayed = port.replay(events.append)
     port.confirm_replay(replayed)
     port.release()
-    return [dict(event.payload) for event in replayed.events]
+    return [dict(event.payload) for event in events]
 
 
 def write_here(gate: Gate, session_id: str, event: tuple[str, Any]) -> None:
