@@ -14,6 +14,7 @@ from itertools import pairwise
 #: Accents that stand alone belong to the letter before them.
 _WORD = re.compile(r"[^\W_]+(?:[\u0300-\u036f]+[^\W_]*)*")
 _MARKS = re.compile(r"[\u0300-\u036f]")
+_ACCENTED = re.compile(r"[\u00aa-\u024f\u1e00-\u1eff]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _STEM_MIN, _STEM_MAX_BYTES = 3, 64
 _VOWELS = frozenset("aeiou")
@@ -92,7 +93,8 @@ _PLAIN = _Plain()
 
 def without_accents(text: str) -> str:
     """The text with each Latin letter without its accents, the same number of characters."""
-    return text if text.isascii() else text.translate(_PLAIN)
+    # Dashes and curly quotes alone are no reason to go through it letter by letter.
+    return text.translate(_PLAIN) if not text.isascii() and _ACCENTED.search(text) else text
 
 
 def _plain(found: re.Match[str]) -> str:

@@ -12,10 +12,11 @@ CHUNK_HEADING_MAX_CHARS = 200
 
 #: Of rows that one word of a question is found in, so many are weighed; a word in more of them tells little.
 TERM_ROWS_MAX = 1_000
-#: Units whose text is looked at, the best by which words they hold: as many as are asked for, and at least so many.
-WEIGHED_MIN = 120
+#: Parts of pages, and turns, whose text is looked at, the best by which words they hold: as many as are asked for, and at least so many.
+CHUNKS_WEIGHED_MIN = 60
+TURNS_WEIGHED_MIN = 150
 #: Units that each stream of a search gives, for each result that is wanted, and at least.
 STREAM_UNITS_PER_RESULT = 4
 STREAM_UNITS_MIN = 40
-#: Turns of one session among the results, and of the results a share of one session: the greater of both.
+#: Turns of one session among the results, at least; of many results four fifths.
 SESSION_HITS_MIN = 4

@@ -199,7 +199,7 @@ def _authority(one: Fused, row: Row) -> float:
 
 def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[float, Fused, Row]]:
     """The first `limit` of them: each page once, not too many turns of one session, and no page of a session whose turns are there."""
-    most = max(limits.SESSION_HITS_MIN, (limit + 1) // 2)
+    most = max(limits.SESSION_HITS_MIN, limit * 4 // 5)
     said = {row["session_id"] for _, one, row in ranked[: limit * 2] if one.unit is Unit.TURN}
     taken: Counter[bytes] = Counter()
     kept: list[tuple[float, Fused, Row]] = []

@@ -54,7 +54,7 @@ def candidates(reading: Reading, ask: Ask, limit: int) -> list[Candidate]:
     stems = frozenset((*(each.stem for each in first.wanted), *(stem for pair in pairs for stem in pair))) - {
         ""
     }
-    weighed = _Weighed(ask=ask, first=first, pairs=pairs, stems=stems, most=max(limits.WEIGHED_MIN, limit))
+    weighed = _Weighed(ask=ask, first=first, pairs=pairs, stems=stems, most=limit)
     weighed.read_chunks(reading)
     weighed.read_turns(reading)
     return weighed.candidates()[:limit]
@@ -88,13 +88,13 @@ class _Weighed:
         self.name_stems: frozenset[str] = frozenset()
 
     def read_chunks(self, reading: Reading) -> None:
-        wanted = self.first.chunks(_PER_PAGE)[: self.most]
+        wanted = self.first.chunks(_PER_PAGE)[: max(self.most, limits.CHUNKS_WEIGHED_MIN)]
         if wanted:
             rows = lexical.texts_of_chunks(reading, wanted)
             self.chunks = {n: (row, weighing.read(row["text"], self.stems)) for n, row in rows.items()}
 
     def read_turns(self, reading: Reading) -> None:
-        best = self.first.turns()[: self.most]
+        best = self.first.turns()[: max(self.most, limits.TURNS_WEIGHED_MIN)]
         if not best:
             return
         self._set_beside(lexical.neighbours(reading, best))
@@ -201,21 +201,22 @@ class _Weighed:
         """What a turn is worth for each of `wanted` by itself, and, last, for pairs of words."""
         boost = self._boost(self.facts[number])
         text = self.texts.get(number)
-        values = [
-            boost * wanted.weight * self._worth(wanted, number, text) if wanted.weight else 0.0
-            for wanted in self.first.wanted
-        ]
-        return [*values, boost * self._of_pairs(text, pairs) if text else 0.0]
+        if text is None:
+            # Not read: one occurrence in a text of mean length.
+            return [boost * each.weight if number in each.turns else 0.0 for each in self.first.wanted] + [
+                0.0
+            ]
+        values = [boost * each.weight * self._worth(each, number, text) for each in self.first.wanted]
+        return [*values, boost * self._of_pairs(text, pairs)]
 
-    def _worth(self, wanted: Wanted, number: int, text: weighing.Text | None) -> float:
-        count: float = text.count(wanted) if text else 0
+    def _worth(self, wanted: Wanted, number: int, text: weighing.Text) -> float:
+        count: float = text.count(wanted)
         if wanted.stem in self.name_stems:
             name = self.facts[number]["speaker_name"]
             count = count * _MENTIONED + (1 if name and wanted.stem in self.names[name] else 0)
         elif not count:
-            count = int(wanted.holds(Unit.TURN, number))
-        chars = text.chars if text else int(self.mean)
-        return weighing.saturated(count, chars, self.mean)
+            count = int(number in wanted.turns)
+        return weighing.saturated(count, text.chars, self.mean) if count else 0.0
 
     def _boost(self, row: Row) -> float:
         boost = 1.0
