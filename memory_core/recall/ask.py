@@ -33,6 +33,8 @@ class Ask:
     units: frozenset[Unit] = frozenset(Unit)
     #: Of the question, where there is an embedder; None: not embedded.
     vector: QuestionVector | None = None
+    #: What the streams found that were asked before, best first.
+    seeds: Sequence[Candidate] = ()
 
     @property
     def expired_by(self) -> int:

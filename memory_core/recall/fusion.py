@@ -25,6 +25,10 @@ class Fused:
     #: By stream: rank (from 1), score, and what else it says.
     streams: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
 
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(unit=self.unit, number=self.number, score=self.score)
+
 
 def fused(found: Mapping[str, Sequence[Candidate]], weights: Mapping[str, float]) -> list[Fused]:
     """All units, best first. A stream that found nothing takes nothing away."""

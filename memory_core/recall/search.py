@@ -6,7 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Any
 
@@ -144,9 +144,12 @@ def _asked(reading: Reading, ask: Ask, limit: int, found: Found) -> list[Fused]:
     wanted = max(limit * limits.STREAM_UNITS_PER_RESULT, limits.STREAM_UNITS_MIN)
     answers: dict[str, Sequence[Candidate]] = {}
     weights: dict[str, float] = {}
-    for name, stream in streams:
+    for name, stream in sorted(streams, key=lambda each: each[1].is_led):
         if not stream.applies(ask):
             continue
+        if stream.is_led and not ask.seeds:
+            seeds = fused(answers, weights)[: limits.GRAPH_SEEDS]
+            ask = replace(ask, seeds=[each.candidate for each in seeds])
         begun = perf_counter()
         try:
             answers[name] = [
@@ -194,6 +197,7 @@ def _authority(one: Fused, row: Row) -> float:
         path=row["path"],
         tags=json.loads(row["tags"]),
         pinned=bool(row["pinned"]),
+        salience=row["salience"],
     )
 
 

@@ -79,6 +79,16 @@ WHERE w.depth > 0 AND w.page_number NOT IN (SELECT number FROM seeds)
 GROUP BY w.page_number ORDER BY max(w.weight) DESC, p.updated_at DESC, w.page_number LIMIT :limit"""
 )
 
+_PAGES_OF = text_statement(
+    "SELECT c.page_number, min(asked.key) AS place FROM json_each(:chunks) AS asked JOIN page_chunks AS c ON c.number = asked.value"
+    " GROUP BY c.page_number ORDER BY place"
+)
+
+
+def pages_of(reading: Reading, chunks: Sequence[int]) -> list[int]:
+    """The pages of these parts, each once, in their order."""
+    return [row["page_number"] for row in reading.rows(_PAGES_OF, chunks=json.dumps(list(chunks)))]
+
 
 def near(
     reading: Reading,

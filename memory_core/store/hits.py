@@ -9,7 +9,7 @@ from memory_core.store.statement import Row, text_statement
 from memory_core.store.transaction import Reading
 
 _CHUNKS = text_statement(
-    "SELECT c.number, c.heading, p.id, p.path, p.updated_at AS at, p.pinned, v.title, v.kind, v.tier, v.tags,"
+    "SELECT c.number, c.heading, p.id, p.path, p.updated_at AS at, p.pinned, p.salience, v.title, v.kind, v.tier, v.tags,"
     " CASE WHEN v.cause = 'session' THEN v.session_id END AS session_id, j.name AS project, w.name AS workspace,"
     " substr(v.content, v.body_start + c.text_start + 1, c.text_end - c.text_start) AS text"
     " FROM json_each(:numbers) AS asked JOIN page_chunks AS c ON c.number = asked.value"
@@ -27,7 +27,7 @@ _TURNS = text_statement(
 
 
 def of_chunks(reading: Reading, numbers: Iterable[int]) -> dict[int, Row]:
-    """Parts of pages by number: id and path of the page, at, pinned, title, kind, tier, tags (JSON), heading, text, project,
+    """Parts of pages by number: id and path of the page, at, pinned, salience, title, kind, tier, tags (JSON), heading, text, project,
     workspace, and session_id where the page was made of a session."""
     return {row["number"]: row for row in reading.rows(_CHUNKS, numbers=json.dumps(list(numbers)))}
 

@@ -74,3 +74,29 @@ def test_the_audit_log_names_the_signal_and_not_the_reason(page: Context):
 
     assert '"wrong"' in row["detail"]
     assert "platypus" not in row["detail"]
+
+
+def test_what_helped_is_found_before_its_equal_and_what_is_wrong_behind_it(context: Context):
+    for path in ("notes/a", "notes/b"):
+        context.call(
+            "memory_write_page",
+            path=path,
+            body=f"# Uploads\n\nThe uploader retries. ({path})",
+            title="Uploads",
+        )
+
+    def order() -> list[str]:
+        hits = context.call("memory_query", query="uploader retries")["hits"]
+        return [hit["path"] for hit in hits if hit["kind"] != "turn"]
+
+    first, second = order()
+    context.call("memory_feedback", path=second, signal="helpful")
+    assert order() == [second, first]
+    context.call("memory_feedback", path=second, signal="wrong")
+    assert order() == [first, second]
+
+
+def test_no_judgement_hides_a_page(page: Context):
+    judge(page, "wrong")
+
+    assert [hit["path"] for hit in page.call("memory_query", query="text")["hits"]] == ["a.md"]

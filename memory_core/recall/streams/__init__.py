@@ -21,6 +21,8 @@ class Stream:
     weight: float
     #: Whether it has anything to say to such a question; one that has not is neither active nor failed.
     applies: Callable[[Ask], bool] = lambda _ask: True
+    #: It is asked after the others and starts from what they found (`Ask.seeds`).
+    is_led: bool = False
 
 
 streams: Registry[Stream] = Registry("search stream")
