@@ -64,6 +64,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/projects/<workspace>/<project>/pages/<path:path>")
     @needs("read")
+    @takes("include_expired")
     def page(workspace: str, project: str, path: str) -> str:
         with parts.database.snapshot() as reading:
             found, now = named(reading, workspace, project), parts.clock.now_us()

@@ -17,7 +17,7 @@ from memory_core.store.transaction import Reading
 _CHUNK_COLUMNS = "{title heading body path_search}"
 _TURN_COLUMNS = "{title body}"
 #: Pages that nobody is shown; tombstoned ones have no parts.
-_EXPIRED = "(SELECT c.number FROM pages AS p JOIN page_chunks AS c ON c.page_number = p.number WHERE p.expires_at <= :now)"
+_EXPIRED = "(SELECT p.number FROM pages AS p WHERE p.expires_at <= :now)"
 #: Turns that somebody may be shown: shared ones and his own.
 _VISIBLE = "(o.owner IS NULL OR o.owner = :owner)"
 
