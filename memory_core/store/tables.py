@@ -215,6 +215,7 @@ Index(
     sqlite_where=pages.c.tombstoned_at.is_(None),
 )
 Index("ix_pages_recent", pages.c.project_id, pages.c.updated_at, sqlite_where=pages.c.tombstoned_at.is_(None))
+Index("ix_pages_expires_at", pages.c.expires_at, sqlite_where=pages.c.expires_at.is_not(None))
 
 page_versions = Table(
     "page_versions",
