@@ -43,19 +43,32 @@ def command(
     emit(answer, as_json=as_json, text=lambda: _print(answer))
 
 
+def _where(hit: dict[str, Any]) -> str:
+    """The page of a hit; of a turn who said it, and its session where that has no page yet."""
+    scope = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
+    place = f"{scope}:{hit['path']}" if hit.get("path") else f"{scope}  session {hit.get('session_id')}"
+    return f"{place}  {hit['speaker']}" if hit.get("speaker") else place
+
+
 def _explain(hit: dict[str, Any]) -> None:
-    """How the hit was found, where that was asked for."""
-    if details := hit.get("score_details"):
-        said = ", ".join(f"{name} {value}" for name, value in details.items())
-        click.echo(f"  score {hit.get('score')}: {visible(said)}")
+    """How the hit was found, where that was asked for: a line for the whole, and one for each stream that found it."""
+    details = dict(hit.get("score_details") or {})
+    streams = details.pop("streams", {})
+    if details:
+        click.echo(f"  score {hit.get('score')}: {visible(_named(details))}")
+    for name, found in streams.items():
+        click.echo(f"    {visible(f'{name}: {_named(found)}')}")
+
+
+def _named(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
 
 
 def _print(answer: dict[str, Any]) -> None:
     hits = answer.get("hits", [])
     for hit in hits:
-        where = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
         click.secho(f"{inline(hit.get('title') or hit['path'])}", bold=True)
-        click.echo(f"  {where}:{inline(hit['path'])}  {hit.get('date', '')}")
+        click.echo(f"  {inline(_where(hit))}  {hit.get('date', '')}")
         _explain(hit)
         click.echo(f"  {marked(hit.get('snippet', ''))}\n")
     raw = answer.get("raw_hits", [])

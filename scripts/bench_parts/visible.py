@@ -63,7 +63,8 @@ class _Finder:
             question = Question(
                 text=marker, projects=None, now=SystemClock().now_us(), principal="owner", limit=1
             )
-            return bool(search(reading, question).raw_hits)
+            found = search(reading, question)
+            return bool(found.hits or found.raw_hits)
 
 
 @parts.add("visible")

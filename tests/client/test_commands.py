@@ -96,9 +96,31 @@ def test_it_is_said_where_a_page_was_written(gate: Gate, capsys: pytest.CaptureF
 
 
 def test_how_a_hit_was_found_is_explained_on_demand(gate: Gate, capsys: pytest.CaptureFixture[str]):
-    hit = {"path": "a.md", "title": "A", "score": 1.5, "score_details": {"stream": "pages_strict"}}
+    details = {"fused": 0.7, "streams": {"lexical": {"rank": 2, "score": 0.5}}}
+    hit = {"path": "a.md", "title": "A", "score": 1.5, "score_details": details}
     gate.behaviour = lambda _: (200, {"hits": [hit]}, {})
-    assert "score 1.5: stream pages_strict" in told(capsys, "search", "x", "--explain")[1]
+
+    said = told(capsys, "search", "x", "--explain")[1]
+
+    assert "  score 1.5: fused 0.7\n    lexical: rank 2, score 0.5\n" in said
+
+
+def test_a_turn_is_shown_with_who_said_it_and_where(gate: Gate, capsys: pytest.CaptureFixture[str]):
+    turn = {
+        "title": "we",
+        "workspace": "default",
+        "project": "p",
+        "path": "",
+        "session_id": "s-1",
+        "speaker": "Ada",
+    }
+    paged = {**turn, "path": "sessions/s-1.md"}
+    gate.behaviour = lambda _: (200, {"hits": [turn, paged]}, {})
+
+    said = told(capsys, "search", "x")[1]
+
+    assert "  default/p  session s-1  Ada" in said
+    assert "  default/p:sessions/s-1.md  Ada" in said
 
 
 def test_a_command_says_in_which_repository_it_was_given(

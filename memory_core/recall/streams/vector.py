@@ -1,7 +1,7 @@
 """Units by their meaning: those whose vectors are near to that of the question.
 
 Cosines of one model lie close together, so that the share of the best says little: a score is how far a unit lies above the worst
-that was found. Weighed against words as measured (1 to 1.5; `docs/performance.md`).
+that was found. Its weight beside that of words (1 to 1.5) has not been measured on questions of our own yet.
 """
 
 from __future__ import annotations
