@@ -50,8 +50,8 @@ def list_schedules(as_json: bool) -> None:
 )
 @json_option
 def run(kind: str, workspace: str | None, project: str | None, seconds: int | None, as_json: bool) -> None:
-    """Make a job of KIND now, whatever the time: idle_sessions, integrity_audit, maintenance, model_check
-    or unwritten_sessions.
+    """Make a job of KIND now, whatever the time: embedding, idle_sessions, integrity_audit,
+    maintenance, model_check or unwritten_sessions.
 
     What works on one session is asked for with memoryd sessions.
     """

@@ -189,7 +189,7 @@ def test_a_setting_of_any_table_that_is_refused_starts_nothing(
 ) -> None:
     file = tmp_path / "elsewhere.toml"
     file.write_text(f"[{table_name}]\n{line}\n")
-    tree = start_tree("workers.supervisor", *rows, environ={"MEMORYD_CONFIG_FILE": str(file)})
+    tree = start_tree("workers.supervisor", *rows, environ={"MEMORYD_CONFIG_FILE": str(file)}, first=True)
     _, complaint = tree.process.communicate(timeout=40)
 
     assert tree.process.returncode == exit_codes.REFUSED
@@ -200,7 +200,7 @@ def test_a_setting_of_any_table_that_is_refused_starts_nothing(
 
 
 def test_a_variable_of_a_table_that_is_refused_starts_nothing(start_tree: TreeStart) -> None:
-    tree = start_tree("client", "up", environ={"MEMORYD_MODELS__PROVIDR": "openai"})
+    tree = start_tree("client", "up", environ={"MEMORYD_MODELS__PROVIDR": "openai"}, first=True)
     _, complaint = tree.process.communicate(timeout=40)
 
     assert tree.process.returncode == exit_codes.REFUSED
