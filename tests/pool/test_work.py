@@ -27,8 +27,11 @@ from web.parts import build
 
 pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
 
-#: A quarter of an hour may begin in the middle of a test.
-_UNSCHEDULED = {"MEMORYD_SCHEDULES__IDLE_SESSIONS": "off", "MEMORYD_SCHEDULES__INTEGRITY_AUDIT": "off"}
+#: An hour or a quarter of one may begin in the middle of a test.
+_UNSCHEDULED = {
+    f"MEMORYD_SCHEDULES__{kind.upper()}": "off"
+    for kind in ("idle_sessions", "integrity_audit", "maintenance", "unwritten_sessions")
+}
 _MUTANTS = {"PYTHONPATH": f"{LOADER}:{ROOT}", "MEMORYD_TEST_MUTANT": "job_kinds"}
 
 
