@@ -110,7 +110,7 @@ def test_an_unknown_scope_a_blank_question_and_too_many_scopes(wiki: House) -> N
 
 
 def test_a_snippet_is_markup_that_holds_nothing_but_its_marks(wiki: House) -> None:
-    (hit,) = wiki.get("/api/v1/search?q=rounding&scope=default/p").json
+    hit, *_linked = wiki.get("/api/v1/search?q=rounding&scope=default/p").json
     assert hit["snippet"] == "# Tax <mark>rounding</mark> &lt;b&gt;up&lt;/b&gt;"
 
 

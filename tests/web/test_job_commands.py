@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from client.main import main
-from memory_core import job_kind
+from memory_core import job_kind, jobs
 from memory_core.domain.job import QUEUES, Failure
 from tests.client.prompt import Prompt
 from tests.stack.conftest import wait_until
@@ -368,5 +368,7 @@ def test_a_failed_job_is_dismissed_and_counts_no_more(person: Person) -> None:
 def test_the_help_names_the_kinds_that_can_be_run(person: Person) -> None:
     said = " ".join(person.says("schedule", "run", "--help").split())
 
-    real = [name for name in job_kind.runnable() if not name.startswith("test_")]
+    # Tests register kinds of their own.
+    files = {file.stem for file in Path(jobs.__file__).parent.glob("*.py")}
+    real = [name for name in job_kind.runnable() if name in files]
     assert f"{', '.join(real[:-1])} or {real[-1]}" in said

@@ -108,7 +108,7 @@ def test_what_is_true_or_false_takes_no_other_word(wiki: House, said: str) -> No
     [
         ("/ui/", "known are: limit, after"),
         ("/ui/projects/default/p", "known are: limit, after"),
-        ("/ui/projects/default/p/pages/a.md", "takes none"),
+        ("/ui/projects/default/p/pages/a.md", "known are: include_expired"),
         ("/ui/projects/default/p/versions/a.md", "known are: before, limit"),
         ("/ui/projects/default/p/knowledge", "known are: limit, state, after"),
         ("/ui/search", "known are: q, scope"),
