@@ -25,7 +25,7 @@ from workers import broker, data_dir
 ROOT = Path(__file__).parents[2]
 
 
-def wait_until(happened: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_until(happened: Callable[[], object], seconds: float = 30.0) -> None:
     """Poll; fails the test when it did not happen in time."""
     deadline = time.monotonic() + seconds
     while not happened():
@@ -123,7 +123,7 @@ class RunningTree:
         record = json.loads((self.settings.run_dir / f"{'-'.join(('children', *only))}.json").read_text())
         return {entry["name"]: entry["pid"] for entry in record["children"]}
 
-    def wait_ready(self, seconds: float = 30.0) -> dict[str, object]:
+    def wait_ready(self, seconds: float = 90.0) -> dict[str, object]:
         """The announcement, as JSON."""
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)

@@ -44,7 +44,7 @@ def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_chan
     # What happened before it listened it never hears.
     wait_until(lambda: any(task["name"] == "pool.look" for task in tasks(url, password)), 60)
     assert tree.prompt("shown in flower") == 200
-    wait_until(lambda: _applied(url, password) > 0, 20)
+    wait_until(lambda: _applied(url, password) > 0, 60)
     tree.process.send_signal(signal.SIGTERM)
     assert tree.process.wait(40) == exit_codes.OK
     assert tree.everybody() == set()

@@ -40,7 +40,7 @@ def test_rows_may_be_shared_out_and_each_supervisor_ends_its_own(start_tree: Tre
 
     guest.process.send_signal(signal.SIGTERM)
 
-    assert guest.process.wait(15) == exit_codes.OK
+    assert guest.process.wait(60) == exit_codes.OK
     assert set(owner.pids_of("broker", "writer")) == {"broker", "writer"}
     assert owner.process.poll() is None
     log = guest.settings.log_dir / "supervisor-web-beat.log"
@@ -57,7 +57,7 @@ def test_a_row_that_runs_already_is_not_run_twice_and_the_first_one_goes_on(star
 
     for rows in (("--only", "writer"), ()):
         second = start_tree(_TINY, *rows)
-        _, complaint = second.process.communicate(timeout=15)
+        _, complaint = second.process.communicate(timeout=60)
         assert second.process.returncode == exit_codes.NOT_ALONE
         assert f"process {first.process.pid}," in complaint
 
@@ -90,7 +90,7 @@ def _holding(lock: Path, record: dict[str, object]) -> IO[str]:
 
 def test_a_guest_of_a_directory_that_has_no_owner_yet_makes_nothing(start_tree: TreeStart) -> None:
     guest = start_tree(_TINY, "--only", "web", environ={"MEMORYD_BROKER_URL": "redis://127.0.0.1:1/0"})
-    _, complaint = guest.process.communicate(timeout=15)
+    _, complaint = guest.process.communicate(timeout=60)
 
     assert guest.process.returncode == exit_codes.UNAVAILABLE
     assert "start that one first" in complaint
@@ -99,7 +99,7 @@ def test_a_guest_of_a_directory_that_has_no_owner_yet_makes_nothing(start_tree: 
 
 def test_a_row_that_is_not_in_the_table_is_refused_with_those_that_are(start_tree: TreeStart) -> None:
     tree = start_tree("workers.supervisor", "--only", "wrietr")
-    _, complaint = tree.process.communicate(timeout=15)
+    _, complaint = tree.process.communicate(timeout=60)
 
     assert tree.process.returncode == exit_codes.REFUSED
     assert "'wrietr'" in complaint

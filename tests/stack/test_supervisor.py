@@ -153,7 +153,7 @@ def test_readiness_does_not_wait_for_an_optional_child(start_tree: TreeStart) ->
 def test_a_child_that_refuses_takes_the_tree_down(start_tree: TreeStart) -> None:
     tree = start_tree(environ={"MODES": "writer=refuses"})
 
-    assert tree.process.wait(15) == exit_codes.REFUSED
+    assert tree.process.wait(60) == exit_codes.REFUSED
     assert tree.everybody() == set()
     # It is not started once more, only to be ended.
     assert [record["child"] for record in tree.logged("child_started")].count("writer") == 1
@@ -214,7 +214,7 @@ def test_a_leftover_of_an_earlier_start_is_ended(start_tree: TreeStart) -> None:
     tree = start_tree()
     tree.wait_ready()
     tree.process.terminate()
-    tree.process.wait(15)
+    tree.process.wait(60)
     environ = {**os.environ, **tree.settings.environment()}
     waits = "import time; time.sleep(60)"
     leftover = subprocess.Popen([sys.executable, "-c", waits], env=environ, start_new_session=True)

@@ -42,7 +42,7 @@ class RunningWriter:
             text=True,
         )
         if lives:
-            wait_until(self._is_ready, 30)
+            wait_until(self._is_ready, 90)
 
     def _is_ready(self) -> bool:
         assert self.process.poll() is None, self.process.stdout and self.process.stdout.read()
