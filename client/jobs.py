@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -100,8 +100,20 @@ def result_in_words(result: dict[str, Any] | None) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {value}" for name, value in counts.items())
 
 
-def ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[str, Any]:
-    """A job when it is over. Ctrl-C ends the watching, not the job. Raises `ServerError` when it takes longer."""
+def doing(job: dict[str, Any]) -> str:
+    """Who is at an unfinished job, or what it waits for."""
+    return f"{job['worker']} is at it" if job["state"] == "running" else state_of(job)
+
+
+def ended(
+    server: Server,
+    job_id: str,
+    *,
+    seconds: float,
+    quiet: bool,
+    said: Callable[[dict[str, Any]], str] = doing,
+) -> dict[str, Any]:
+    """A job when it is over; `said` tells of it meanwhile. Ctrl-C ends the watching, not the job. Raises `ServerError` when it takes longer."""
     console = Console(stderr=True, quiet=quiet)
     until = time.monotonic() + seconds
     with console.status("waiting for a pool worker") as line:
@@ -115,10 +127,8 @@ def ended(server: Server, job_id: str, *, seconds: float, quiet: bool) -> dict[s
                     code="still_going",
                     status=409,
                 )
-            if job["state"] == "running":
-                line.update(f"{job['worker']} is at it")
-            elif job["waits_for"]:
-                line.update(state_of(job))
+            if job["state"] == "running" or job["waits_for"]:
+                line.update(said(job))
             time.sleep(_POLL_SECONDS)
 
 

@@ -21,7 +21,7 @@ from typing import IO
 
 from memory_core import limits
 from memory_core.durable import sync_directory
-from memory_core.errors import Corrupt, Invalid, TooLarge, Unavailable
+from memory_core.errors import Corrupt, TooLarge, Unavailable
 
 _PUBLISHED = re.compile(r"[0-9a-f]{64}")
 _UNFINISHED = re.compile(r"\.asset-[0-9a-f]{32}")
@@ -225,13 +225,6 @@ class AssetFiles:
             yield
         finally:
             os.close(descriptor)
-
-
-def digest_named(text: str) -> bytes:
-    """The digest that `text` spells, 64 lower-case hex digits. Raises `Invalid`."""
-    if not _PUBLISHED.fullmatch(text):
-        raise Invalid("an asset's sha256 is 64 lower-case hex digits")
-    return bytes.fromhex(text)
 
 
 def _created(path: Path) -> IO[bytes]:

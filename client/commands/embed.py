@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import click
-from rich.console import Console
 
 from client import jobs
 from client.output import confirm, emit, fail, json_option, scope_options
@@ -14,7 +12,6 @@ from client.reference import scoped
 from client.server import Server, ServerError
 from client.settings import load
 
-_POLL_SECONDS = 0.5
 _PATH = "/api/v1/embeddings"
 
 
@@ -70,31 +67,16 @@ def command(
         )
     body = {"force": force, "all_projects": all_projects, **{k: v for k, v in where.items() if v}}
     job_id = server.request("POST", _PATH, body=body)[0].get("job")
-    after, job = _followed(server, job_id, seconds=seconds, quiet=as_json)
+    job = jobs.ended(server, job_id, seconds=seconds, quiet=as_json, said=lambda job: _doing(server, job))
+    after = server.get(_PATH)
     failed = after["failed"] or job["state"] != "completed"
     emit({**after, "job": job}, as_json=as_json, text=lambda: _done(after, job))
     if failed:
         raise SystemExit(1)
 
 
-def _followed(
-    server: Server, job_id: str, *, seconds: float, quiet: bool
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """How it stands when the job is over. Ctrl-C ends the watching, not the job."""
-    until = time.monotonic() + seconds
-    with Console(stderr=True, quiet=quiet).status("waiting for a pool worker") as line:
-        while True:
-            job, state = jobs.one(server, job_id), server.get(_PATH)
-            if job["finished_at"] is not None:
-                return state, job
-            if time.monotonic() > until:
-                raise ServerError(
-                    f"after {seconds:g} s it is at {state['progress']}; it goes on, see memoryd status",
-                    code="still_going",
-                    status=409,
-                )
-            line.update(jobs.state_of(job) if job["waits_for"] else state["progress"])
-            time.sleep(_POLL_SECONDS)
+def _doing(server: Server, job: dict[str, Any]) -> str:
+    return jobs.state_of(job) if job["waits_for"] else server.get(_PATH)["progress"]
 
 
 def _tell(state: dict[str, Any], count: int) -> None:

@@ -68,7 +68,6 @@ TOOL_NAME_MAX_CHARS = 128
 EXTENSION_BODY_MAX_BYTES = 2_000
 #: Ids and short words that a vendor sends: tool-use id, agent id, model, reason.
 VENDOR_WORD_MAX_CHARS = 256
-OBSERVATION_BODY_MAX_BYTES = 16 * KIB
 TITLE_MAX_CHARS = 80
 #: What who spoke is called.
 SPEAKER_NAME_MAX_CHARS = 64

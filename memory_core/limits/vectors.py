@@ -53,8 +53,6 @@ QUERY_EMBED_CACHE = 256
 #: Largest file of an added model, and the longest text that one takes.
 LOCAL_MODEL_MAX_BYTES = 2_048 * MIB
 LOCAL_MODEL_TOKENS_MAX = 8_192
-#: From the first question to it until the process answers: libraries and weights are read then.
-LOCAL_START_SECONDS = 30.0
 #: Without a question the process ends.
 LOCAL_IDLE_SECONDS = 900.0
 #: Texts of one message to it; between two messages a job can be cancelled.

@@ -8,7 +8,6 @@ from memory_core.limits.sizes import MIB
 BATCH_COMMANDS_MAX = 500
 BATCH_SECONDS_MAX = 0.1
 BATCH_BYTES_MAX = 4 * MIB
-COMMAND_SECONDS_MAX = 0.05
 #: After a full disk, batches are this small until the WAL is small again.
 RECOVERY_BATCH_COMMANDS = 20
 DRAIN_SECONDS_MAX = 2.0

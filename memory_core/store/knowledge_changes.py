@@ -77,9 +77,6 @@ _BURY = Statement(
     .where(_k.id == bindparam("entry_id"))
     .values(tombstoned_at=bindparam("now"), pinned=0, updated_at=bindparam("now"))
 )
-_SET_PAGE = Statement(
-    update(knowledge).where(_k.id == bindparam("entry_id")).values(page_id=bindparam("shown_by"))
-)
 _DELETE = Statement(delete(knowledge).where(_k.id == bindparam("entry_id")))
 
 
@@ -137,10 +134,6 @@ def activate(tx: Transaction, entry_id: bytes, number: int, *, page_id: bytes | 
     tx.run(
         _ACTIVATE, entry_id=entry_id, to_version=number, shown_by=page_id, is_pinned=int(pinned), now=tx.now
     )
-
-
-def set_page(tx: Transaction, entry_id: bytes, page_id: bytes) -> None:
-    tx.run(_SET_PAGE, entry_id=entry_id, shown_by=page_id)
 
 
 def bury(

@@ -86,12 +86,3 @@ class HistoryState:
         record = json.dumps(kept, ensure_ascii=False)
         with suppress(OSError):
             os.pwrite(self._descriptor, record.encode()[:_RECORD_BYTES].ljust(_RECORD_BYTES), 0)
-
-
-def read_state(run_dir: Path) -> dict[str, Any] | None:
-    """The last words of the thread; None when there are none. Half-written ones are looked at again next time."""
-    try:
-        value: Any = json.loads((run_dir / FILE).read_bytes())
-    except (OSError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
