@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from memory_core.domain.capture import first_line
+from memory_core import limits
+from memory_core.domain.capture import cut_chars, first_line
 from memory_core.domain.event import EventKind, Outcome
 from memory_core.domain.excerpt import Excerpt, TranscriptReader, Voice
 from memory_core.domain.session_event import SessionEvent
@@ -42,17 +43,22 @@ def observed(events: Iterable[SessionEvent]) -> list[Observed]:
 
 def _spoken(excerpt: Excerpt, at: int) -> Observed:
     kind = _SPOKEN[excerpt.voice]
-    return Observed(kind=kind, title=first_line(excerpt.text), at=at, body=excerpt.text)
+    return Observed(kind=kind, title=_title(excerpt.text), at=at, body=excerpt.text)
 
 
 def _called(excerpt: Excerpt, at: int) -> Observed:
     about = first_line(excerpt.text)
     return Observed(
         kind=EventKind.POST_TOOL_USE,
-        title=f"{excerpt.tool}: {about}" if about else excerpt.tool,
+        title=_title(f"{excerpt.tool}: {about}" if about else excerpt.tool),
         at=at,
         tool=excerpt.tool,
         tool_family="file" if excerpt.paths else "non-file",
         command=None if excerpt.paths else about or None,
         paths=excerpt.paths,
     )
+
+
+def _title(text: str) -> str:
+    """As long as that of what hooks tell."""
+    return cut_chars(first_line(text), limits.TITLE_MAX_CHARS)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Final
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS, rfc3339
@@ -24,6 +25,7 @@ _FAILURES_SHOWN = 5
 _HANDOFF_PROMPT_MAX_CHARS = 900
 _HANDOFF_ANSWER_MAX_CHARS = 1_000
 _UNTITLED = "session"
+_CUT = "\n\n*Cut here: a page has its limit.*\n"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,26 +66,57 @@ class SessionPage:
     front_matter: dict[str, str]
 
 
-def build(facts: SessionFacts, observed: Sequence[Observed]) -> SessionPage:
+@dataclass(frozen=True, kw_only=True)
+class _Extent:
+    """How much of what was said a page shows: characters of one prompt or answer, and lines of one list."""
+
+    text_chars: int = limits.SESSION_PAGE_TEXT_MAX_CHARS
+    entries: int = limits.SESSION_PAGE_OBSERVATIONS_MAX
+
+
+#: From all to what always fits: first every text gets shorter, then what is oldest is left out.
+_EXTENTS: Final = (
+    _Extent(),
+    _Extent(text_chars=600),
+    _Extent(text_chars=240),
+    _Extent(text_chars=120),
+    _Extent(text_chars=120, entries=64),
+    _Extent(text_chars=120, entries=16),
+)
+
+
+def build(
+    facts: SessionFacts, observed: Sequence[Observed], *, max_bytes: int = limits.SESSION_PAGE_MAX_BYTES
+) -> SessionPage:
     """The page of a session from (a bounded choice of) its observations, in their order. The same input gives the
-    same text."""
-    title = title_of(facts, observed)
+    same text. What would be longer than `max_bytes` of UTF-8 is shortened, and says so."""
+    title, body = title_of(facts, observed), ""
+    for extent in _EXTENTS:
+        body = _body(facts, title, observed, extent)
+        if len(body.encode()) <= max_bytes:
+            break
+    return SessionPage(title=title, body=_cut_bytes(body, max_bytes), front_matter=_front_matter(facts))
+
+
+def _body(facts: SessionFacts, title: str, observed: Sequence[Observed], extent: _Extent) -> str:
+    chars = extent.text_chars
     sections = [
         f"# {_inline(title)}",
         _facts(facts, len(observed)),
-        _section("Prompts", _numbered(_prompts(observed))),
-        _section("Answers", _quotes(_answers(observed)[-_ANSWERS_SHOWN:])),
-        _section("Summaries of the agent", _quotes(_of_kind(observed, EventKind.POST_COMPACTION)[-2:])),
-        _section("Tool calls", _tool_counts(observed)),
-        _section("Files touched", [f"- `{_code(path)}`" for path in files_touched(observed)]),
-        _section("Events", [_event_line(each) for each in observed]),
+        _shortened(extent),
+        _section("Prompts", _numbered(_prompts(observed), extent)),
+        _section("Answers", _quotes(_answers(observed)[-_ANSWERS_SHOWN:], chars)),
+        _section(
+            "Summaries of the agent", _quotes(_of_kind(observed, EventKind.POST_COMPACTION)[-2:], chars)
+        ),
+        _section("Tool calls", _tool_counts(observed)[: extent.entries]),
+        _section(
+            "Files touched", [f"- `{_code(path)}`" for path in files_touched(observed)[: extent.entries]]
+        ),
+        _section("Events", [_event_line(each) for each in observed[-extent.entries :]]),
         "*Made by rule from captured events, without a model.*",
     ]
-    return SessionPage(
-        title=title,
-        body="\n\n".join(section for section in sections if section) + "\n",
-        front_matter=_front_matter(facts),
-    )
+    return "\n\n".join(section for section in sections if section) + "\n"
 
 
 def path_of(facts: SessionFacts, title: str) -> str:
@@ -187,29 +220,51 @@ def _front_matter(facts: SessionFacts) -> dict[str, str]:
     return values
 
 
+def _shortened(extent: _Extent) -> str:
+    """What a page that would be too long says of itself."""
+    if extent == _EXTENTS[0]:
+        return ""
+    lists = f" and its lists to {extent.entries} lines" if extent.entries < _EXTENTS[0].entries else ""
+    return (
+        f"*Shortened, because a page has its limit: here texts are cut to {extent.text_chars} characters{lists}."
+        " The session itself keeps all of its events.*"
+    )
+
+
+def _cut_bytes(body: str, max_bytes: int) -> str:
+    """The last resort, whatever names and paths there are: a page that is cut is better than none."""
+    data = body.encode()
+    if len(data) <= max_bytes:
+        return body
+    return data[: max_bytes - len(_CUT)].decode(errors="ignore") + _CUT
+
+
 def _section(title: str, lines: Sequence[str]) -> str:
     return f"## {title}\n\n" + "\n".join(lines) if lines else ""
 
 
-def _numbered(prompts: Sequence[Observed]) -> list[str]:
+def _numbered(prompts: Sequence[Observed], extent: _Extent) -> list[str]:
+    """Of too many prompts the first one, which says what the session was for, and the newest."""
     lines: list[str] = []
+    left_out = range(2, max(2, len(prompts) - extent.entries + 2))
     for number, prompt in enumerate(prompts, start=1):
+        if number in left_out:
+            continue
         lines.append(f"{number}. {_inline(prompt.title)}")
         if prompt.body.strip() != prompt.title:
-            lines += ["", *(f"   {line}" for line in _quoted(prompt)), ""]
+            lines += ["", *(f"   {line}" for line in _quoted(prompt, extent.text_chars)), ""]
     return lines
 
 
-def _quotes(told: Sequence[Observed]) -> list[str]:
+def _quotes(told: Sequence[Observed], max_chars: int) -> list[str]:
     lines: list[str] = []
     for each in told:
-        lines += [*([""] if lines else []), *_quoted(each)]
+        lines += [*([""] if lines else []), *_quoted(each, max_chars)]
     return lines
 
 
-def _quoted(each: Observed) -> list[str]:
-    text = _text(each, limits.SESSION_PAGE_TEXT_MAX_CHARS)
-    return [f"> {_harmless(line)}".rstrip() for line in text.splitlines()]
+def _quoted(each: Observed, max_chars: int) -> list[str]:
+    return [f"> {_harmless(line)}".rstrip() for line in _text(each, max_chars).splitlines()]
 
 
 def _text(each: Observed, max_chars: int) -> str:

@@ -95,6 +95,8 @@ SESSION_PAGE_OBSERVATIONS_MAX = 256
 SESSION_PAGE_LOOK_BACK_ROWS = 4_000
 #: Of one prompt or answer, in a session page and in an automatic handoff.
 SESSION_PAGE_TEXT_MAX_CHARS = 1_500
+#: A session page's text; beyond it texts are shortened. Its front matter comes on top, within the limit of every page.
+SESSION_PAGE_MAX_BYTES = FIELD_REDACTED_MAX_BYTES - 16 * KIB
 #: Of a durable session, the last events that fit into this.
 SESSION_PAGE_EVENT_BYTES = 1 * MIB
 SESSION_IDLE_SECONDS = 2 * 60 * 60

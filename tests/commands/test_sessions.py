@@ -214,6 +214,16 @@ def test_a_resumed_session_is_open_again_and_leaves_a_new_handoff(store: Store):
     assert len(pages(store)) == 1
 
 
+def test_a_session_of_many_long_prompts_leaves_a_shortened_page(store: Store):
+    record(store, *(event(body=f"{number} " + "字" * 1_600) for number in range(250)), ended())
+
+    [page] = pages(store)
+    assert len(page["content"].encode()) <= limits.PAGE_BODY_MAX_BYTES
+    assert "Shortened, because a page has its limit" in page["content"]
+    assert "250. 249 字" in page["content"]
+    assert len(handoffs(store)) == 1
+
+
 def test_a_page_that_a_person_rewrote_is_left_alone(store: Store):
     record(store, *WORK, ended())
     path = pages(store)[0]["path"]

@@ -6,7 +6,10 @@ import os
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from memory_core import limits
 from memory_core.domain import recalled
 from memory_core.domain.event import EventKind, Outcome
 from memory_core.domain.session_page import Observed, SessionFacts, automatic_draft, build, path_of
@@ -121,3 +124,44 @@ def test_a_session_without_prompts_still_says_what_it_was():
     draft = automatic_draft(FACTS, [tool("terraform plan")])
 
     assert "terraform plan" in draft.summary
+
+
+def test_a_page_that_would_be_too_long_has_shorter_texts_and_says_so():
+    prompts = [prompt(f"{number} " + "漢" * 2_000) for number in range(256)]
+
+    page = build(replace(FACTS, observation_count=256), prompts)
+
+    assert len(page.body.encode()) <= limits.SESSION_PAGE_MAX_BYTES
+    assert "Shortened, because a page has its limit: here texts are cut to 120 characters." in page.body
+    assert "\n1. 0 漢" in page.body
+    assert "\n256. 255 漢" in page.body
+    assert "Shortened" not in build(FACTS, prompts[:5]).body
+
+
+def test_of_too_much_the_first_prompt_and_what_came_last_stay():
+    prompts = [prompt(f"p{number}") for number in range(100)]
+
+    body = build(FACTS, prompts, max_bytes=3_000).body
+
+    assert "cut to 120 characters and its lists to 16 lines." in body
+    assert [line for line in body.splitlines() if line[:1].isdigit()] == [
+        "1. p0",
+        *(f"{number + 1}. p{number}" for number in range(85, 100)),
+    ]
+    assert body.count("user-prompt @") == 16
+    assert len(body.encode()) <= 3_000
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from("pate"), st.text(max_size=200)), max_size=30),
+    st.integers(200, 3_000),
+    st.text(max_size=300),
+)
+def test_a_page_is_never_longer_than_it_may_be(told: list[tuple[str, str]], max_bytes: int, cwd: str):
+    made = {"p": lambda t: prompt(t or "?", title=t), "a": lambda t: answer(t or "?"), "t": tool, "e": edited}
+    events = [made[kind](text) for kind, text in told]
+
+    body = build(replace(FACTS, cwd=cwd), events, max_bytes=max_bytes).body
+
+    assert len(body.encode()) <= max_bytes
+    assert "[[" not in body

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from memory_core import limits
 from tests.durable.working import HERE, Client, message, said
 from tests.web.house import House
 
@@ -79,3 +80,16 @@ def test_a_session_without_events_leaves_nothing(house: House):
     assert client.post("close", {"directory": HERE}).get_json() == {"closed": True, "job": None}
     assert house.rows("SELECT * FROM pages") == []
     assert json.loads(house.get("/api/v1/handoffs").get_data()) == []
+
+
+def test_long_messages_on_one_line_leave_a_page_that_can_be_read(house: House):
+    client = Client(house, project="repo")
+    client.claim()
+    client.append(*(said(f"{number} " + "x" * 30_000) for number in range(60)))
+
+    client.post("close", {"directory": HERE})
+
+    [version] = house.rows("SELECT title, content FROM page_versions")
+    assert len(version["content"].encode()) <= limits.PAGE_BODY_MAX_BYTES
+    assert len(version["title"]) <= limits.TITLE_MAX_CHARS
+    assert "59 xxx" in version["content"]
