@@ -1,7 +1,7 @@
 """The drain as a process of its own, which outlives the hook: one for each server's URL, by a lock it inherits.
 
 Drains of several URLs share the spool. They send in turns, by a second lock that is held only while one sends, and that is not taken
-before its server was reached: a drain whose server is away, or whose packets nobody answers, holds up nobody.
+before its server has answered something: a drain whose server is away, hangs, or never sees a packet, holds up nobody.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ class _Drain:
     def _turn(self) -> float | None:
         """One pass, in which no other drain sends; as `_one_pass`. Where nobody is reached nobody waits for that."""
         self._tidy()
-        if self._spool.names() and not self._is_reachable():
+        if self._spool.names() and not self._is_answering():
             return 0.0
         lock = self._my_turn()
         if lock is None:
@@ -131,8 +131,8 @@ class _Drain:
         finally:
             os.close(lock)
 
-    def _is_reachable(self) -> bool:
-        """Whether a connection comes about. A host that swallows packets takes the whole time to say nothing."""
+    def _is_answering(self) -> bool:
+        """Whether the server says anything. A host that swallows packets, or a server that hangs, takes the whole time to say nothing."""
         seconds = min(limits.DRAIN_REQUEST_SECONDS, max(0.05, self._left()))
         try:
             gate.knock(self._settings.url, timeout_seconds=seconds)

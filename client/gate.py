@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import signal
-import socket
 import threading
 import time
 from collections.abc import Iterator, Mapping
@@ -16,9 +15,6 @@ from memory_core import limits
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # `typing` itself takes milliseconds to load
     from typing import BinaryIO
-
-
-_PORTS = {"http": 80, "https": 443}
 
 
 class NoAnswer(Exception):
@@ -62,14 +58,12 @@ class Answer:
 
 
 def knock(url: str, *, timeout_seconds: float) -> None:
-    """Reach the server's port and leave again; `NoAnswer` where that does not come about within the time."""
-    scheme, host, port, _ = _address(url)
+    """Ask the server for any answer at all, whatever it is; `NoAnswer` where none begins within the time. Nothing is sent that counts."""
+    asked = exchange("OPTIONS", url, "/hook/batch", token="", timeout_seconds=timeout_seconds)
     try:
-        with _alarm(timeout_seconds):
-            socket.create_connection((host, port or _PORTS[scheme]), timeout=timeout_seconds).close()
-    except UnicodeError as error:
-        raise BadAddress(f"the server's URL cannot be used: {url[:200]!r}") from error
-    except (OSError, ValueError) as error:
+        with _alarm(timeout_seconds), asked:
+            pass
+    except TimeoutError as error:  # the alarm rang between two steps
         raise NoAnswer(f"{type(error).__name__}", was_sent=False) from error
 
 

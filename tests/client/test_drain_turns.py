@@ -78,17 +78,32 @@ def swallowing() -> Iterator[str]:
                 one.close()
 
 
-def test_a_drain_whose_packets_are_swallowed_holds_up_no_drain_of_another_url(
+@pytest.fixture
+def silent() -> Iterator[str]:
+    """The URL of a port that takes every connection, and whatever is sent, and says nothing."""
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(64)
+        yield f"http://127.0.0.1:{listening.getsockname()[1]}"
+
+
+@pytest.fixture(params=["swallowing", "silent"])
+def unheard_of(request: pytest.FixtureRequest) -> str:
+    """The URL of a server from which no answer comes."""
+    return request.getfixturevalue(request.param)
+
+
+def test_a_drain_that_gets_no_answer_holds_up_no_drain_of_another_url(
     monkeypatch: pytest.MonkeyPatch,
     gate: Gate,
     spool: Spool,
     spooled: Fill,
     settings_of: MakeSettings,
-    swallowing: str,
+    unheard_of: str,
 ):
     spooled(8)
     monkeypatch.setattr(limits, "DRAIN_REQUEST_SECONDS", 5.0)
-    unheard = threading.Thread(target=drain, args=(spool, settings_of(swallowing)), kwargs={"seconds": 60})
+    unheard = threading.Thread(target=drain, args=(spool, settings_of(unheard_of)), kwargs={"seconds": 60})
     unheard.start()
 
     # Less time than one request of the other may take: who waited for its turn would deliver nothing.
@@ -98,11 +113,11 @@ def test_a_drain_whose_packets_are_swallowed_holds_up_no_drain_of_another_url(
     assert unheard.is_alive()
     unheard.join(60)
     assert not unheard.is_alive()
-    assert "no answer (TimeoutError); 0 kept" in log_of(settings_of(swallowing))
+    assert "no answer (TimeoutError); 0 kept" in log_of(settings_of(unheard_of))
 
 
-def test_while_packets_are_swallowed_the_lock_is_not_taken(
-    spool: Spool, spooled: Fill, settings_of: MakeSettings, swallowing: str
+def test_while_no_answer_comes_the_lock_is_not_taken(
+    spool: Spool, spooled: Fill, settings_of: MakeSettings, unheard_of: str
 ):
     spooled(1)
     seen: list[bool] = []
@@ -115,7 +130,7 @@ def test_while_packets_are_swallowed_the_lock_is_not_taken(
 
     looking = threading.Timer(0.3, look)
     looking.start()
-    report = deliver(spool, settings_of(swallowing), seconds=1)
+    report = deliver(spool, settings_of(unheard_of), seconds=1)
     looking.join()
 
     assert seen == [True]
