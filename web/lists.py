@@ -47,11 +47,11 @@ def number(name: str) -> int | None:
 
 
 def flag(name: str) -> bool:
-    """Whether the query says `true` of it; not said is false."""
+    """Whether the query says `true` or `1` of it; not said is false."""
     text = given(name)
-    if text not in (None, "true", "false"):
+    if text not in (None, "true", "false", "1", "0"):
         raise Invalid(f"{name} is true or false, not {text[:40]!r}")
-    return text == "true"
+    return text in ("true", "1")
 
 
 def moment_and_id() -> tuple[int, bytes] | None:

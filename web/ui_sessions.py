@@ -51,14 +51,17 @@ def add(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("/sessions/<text>")
     @needs("read")
-    @takes("limit", "after")
+    @takes("limit", "after", "event")
     def session(text: str) -> str:
-        limit, after = lists.limit(_EVENTS), lists.number("after") or 0
+        limit, after, event = lists.limit(_EVENTS), lists.number("after") or 0, lists.given("event")
         with parts.database.snapshot() as reading:
             row = sessions.one(reading, id_bytes(text))
             # Another person's session is as good as none.
             if row is None or row["owner"] not in (None, current().principal):
                 raise NotFound("There is no such session.")
+            if event:
+                # It is read from that event on.
+                after = observations.before(reading, row["id"], id_bytes(event))
             page = sessions.page_of(reading, row["page_id"]) if row["page_id"] else None
             rows = observations.of_session(
                 reading, row["id"], after=after, limit=limit, body_max_chars=_TEXT_CHARS
@@ -69,7 +72,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
             page_path=page["path"] if page is not None and page["tombstoned_at"] is None else None,
             events=[_event(event) for event in rows],
             after=after,
-            following=lists.next_address(after=rows[-1]["seq"]) if len(rows) >= limit else None,
+            following=lists.next_address(event="", after=rows[-1]["seq"]) if len(rows) >= limit else None,
         )
 
     @routes.get("/handoffs", endpoint="handoffs")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from flask import Blueprint, render_template, url_for
@@ -20,7 +21,7 @@ from memory_core.store.database import Snapshot
 from memory_core.store.links import LinkedPage
 from memory_core.store.pages import StoredPage, version_row
 from web import lists
-from web.api_search import found_pages
+from web.api_search import found_for
 from web.api_versions import one_version, versions_of
 from web.auth import current, needs
 from web.markdown import Markdown
@@ -108,15 +109,23 @@ def add(routes: Blueprint, parts: Parts) -> None:
     @takes("q", "scope")
     def search() -> str:
         text, scope = lists.given("q") or "", lists.given("scope") or ""
-        with parts.database.snapshot() as reading:
-            projects = [named(reading, *_pair(scope))] if scope else None
-            hits = found_pages(parts, reading, text, projects, _HITS) if text else []
-        names = ("workspace", "project", "path", "kind", "date", "snippet")
+        found = found_for(
+            parts,
+            text,
+            lambda reading: [named(reading, *_pair(scope))] if scope else None,
+            limit=_HITS,
+        )
         shown = [
-            {name: getattr(hit, name) for name in names} | {"title": recalled.unfenced(hit.title)}
-            for hit in hits
+            asdict(hit) | {"title": recalled.unfenced(hit.title)} for hit in (found.hits or found.raw_hits)
         ]
-        return render_template("search.html", text=text[: limits.QUERY_MAX_CHARS], scope=scope, hits=shown)
+        return render_template(
+            "search.html",
+            text=text[: limits.QUERY_MAX_CHARS],
+            scope=scope,
+            hits=shown,
+            is_raw=not found.hits,
+            failed=found.streams_failed,
+        )
 
 
 def named(reading: Snapshot, workspace: str | None, project: str | None) -> Project:

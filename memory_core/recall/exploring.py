@@ -17,7 +17,6 @@ from memory_core.store.transaction import Reading
 
 #: What is named of each sort.
 _NAMED = 5
-_FOCUS_HITS = 5
 _WEEK_US = 7 * 86_400 * 1_000_000
 
 
@@ -26,24 +25,31 @@ class Explored:
     #: Fenced, at most `EXPLORE_PROSE_MAX_CHARS`.
     prose: str
     gap: Gap
-    #: What answers the focus best.
-    hits: list[Hit]
+    #: What answers the focus; nothing without one.
+    found: Found
 
 
 def explore(
-    reading: Reading, project: Project, *, now: int, principal: str, session_id: bytes | None, focus: str = ""
+    reading: Reading,
+    project: Project,
+    *,
+    now: int,
+    principal: str,
+    session_id: bytes | None,
+    focus: Question | None = None,
 ) -> Explored:
-    """What is known of a project, for `principal`; the gap is that since its last session but the asking one."""
+    """What is known of a project, for `principal`; the gap is that since its last session but the asking one. `focus` is
+    what is looked for besides."""
     asking = session_id or exploring.only_open(reading, project.id, owner=principal)
     before = exploring.sessions_before(
         reading, project.id, owner=principal, but=asking, now=now, limit=_NAMED
     )
     gap = gap_since(before[0]["last_event_at"] if before else None, now)
-    found = _found(reading, project, now=now, principal=principal, focus=focus)
+    found = search(reading, focus) if focus else Found()
     paragraphs = [
         _contents(reading, project, now=now),
         _sessions(before, gap, now=now),
-        _subject(found, focus),
+        _subject(found, focus.text) if focus else "",
         _changes(reading, project, now=now),
         _lasting(reading, project, now=now),
         _open_ends(reading, project, now=now, principal=principal),
@@ -53,23 +59,7 @@ def explore(
     return Explored(
         prose=recalled.fence(text[: limits.EXPLORE_PROSE_MAX_CHARS], source, with_notice=False),
         gap=gap,
-        hits=[] if found is None else found.hits,
-    )
-
-
-def _found(reading: Reading, project: Project, *, now: int, principal: str, focus: str) -> Found | None:
-    if not focus.strip():
-        return None
-    return search(
-        reading,
-        Question(
-            text=focus,
-            projects=[project],
-            now=now,
-            principal=principal,
-            limit=_FOCUS_HITS,
-            pages_only=True,
-        ),
+        found=found,
     )
 
 
@@ -104,15 +94,21 @@ def _session(row: Any) -> str:
     )
 
 
-def _subject(found: Found | None, focus: str) -> str:
-    if found is None:
-        return ""
+def _subject(found: Found, focus: str) -> str:
     asked = _title(focus)
     if not found.hits:
-        events = f" Of single events, {len(found.raw_hits)} match." if found.raw_hits else ""
-        return f"No page answers {asked}.{events}"
-    lines = [f"- {_page(hit.path, hit.title)}, {hit.date[:10]}" for hit in found.hits]
-    return "\n".join([f"What answers {asked} best:", *lines])
+        events = (
+            f" Of what tools did, {_counted(len(found.raw_hits), 'event')} may." if found.raw_hits else ""
+        )
+        return f"Neither a page nor a turn answers {asked}.{events}"
+    return "\n".join([f"What answers {asked} best:", *(f"- {_answer(hit)}" for hit in found.hits)])
+
+
+def _answer(hit: Hit) -> str:
+    if not hit.is_turn:
+        return f"{_page(hit.path, hit.title)}, {hit.date[:10]}"
+    place = f"in {hit.path}" if hit.path else f"in session {hit.session_id}"
+    return f"said by {_title(hit.speaker or 'somebody')} {place}, {hit.date[:10]}"
 
 
 def _changes(reading: Reading, project: Project, *, now: int) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from memory_core.domain.embedding import EmbeddingModel
+from memory_core.errors import CoreError
 from memory_core.models.query_embedder import QueryVector
 from memory_core.store import embedding_models
 from memory_core.store.nearest import Near, Scope, nearest
 from memory_core.store.transaction import Reading
 from memory_core.store.vector_matrix import VectorMatrix
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -18,6 +23,22 @@ class QuestionVector:
 
     query: QueryVector
     matrix: VectorMatrix = field(repr=False)
+
+
+def embedded(text: str, embed: Callable[[str], QuestionVector | None]) -> tuple[QuestionVector | None, bool]:
+    """The embedding of a question, and whether its embedder failed: then words answer. Asked for before a snapshot is
+    opened, which must not wait for a provider; a blank question is not asked for."""
+    if not text.strip():
+        return None, False
+    try:
+        return embed(text), False
+    except CoreError as error:
+        logger.warning(
+            "a question is answered without its embedding: %s",
+            error,
+            extra={"action": "question_not_embedded"},
+        )
+        return None, True
 
 
 def near(reading: Reading, question: QuestionVector, scope: Scope, limit: int) -> list[Near]:

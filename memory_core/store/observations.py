@@ -113,6 +113,11 @@ _JOURNAL = Statement(
     .order_by(_o.seq)
     .limit(bindparam("limit"))
 )
+_BEFORE = Statement(
+    select((_o.seq - 1).label("before")).where(
+        _o.session_id == bindparam("session_id"), _o.id == bindparam("id")
+    )
+)
 _COUNT = Statement(
     select(func.count().label("count"), func.max(_o.recorded_at).label("last_at")).where(
         or_(bindparam("project_id").is_(None), _o.project_id == bindparam("project_id"))
@@ -178,6 +183,12 @@ def of_session(
 ) -> list[Row]:
     """A session's observations in order, behind `seq` `after`; texts are cut to `body_max_chars` characters."""
     return read.rows(_PAGE, session_id=session_id, after=after, limit=limit, max_chars=body_max_chars)
+
+
+def before(read: Reading, session_id: bytes, observation_id: bytes) -> int:
+    """Behind which `seq` that observation of the session comes next; 0 where the session has none of this id."""
+    row = read.row(_BEFORE, session_id=session_id, id=observation_id)
+    return 0 if row is None else row["before"]
 
 
 def journal(read: Reading, session_id: bytes, *, after: int, limit: int) -> list[Row]:

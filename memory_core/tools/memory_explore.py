@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from memory_core import limits
@@ -11,12 +11,15 @@ from memory_core.domain.session_gap import Gap
 from memory_core.ids import id_bytes
 from memory_core.recall.exploring import explore
 from memory_core.recall.scope import project_for
-from memory_core.recall.search import Hit
+from memory_core.recall.search import Hit, Question
+from memory_core.recall.vectors import embedded
 from memory_core.tools import Tool, ToolContext, tools
 from memory_core.tools._answers import NOTICE, Room
 from memory_core.tools._briefing import Briefing, briefing_of
 from memory_core.tools._schema import ProjectName, Workspace, described
 from memory_core.tools._scope import asker
+
+_FOCUS_HITS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,23 +42,35 @@ class Answer:
     notice: str
     #: What answers the focus best.
     hits: list[Hit]
+    #: Ways of finding that did not answer.
+    streams_failed: list[str] = field(default_factory=list[str])
 
 
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
-    now = context.clock.now_us()
+    now, focus = context.clock.now_us(), (arguments.focus or "").strip()
+    vector, vector_failed = embedded(focus, context.question_vector)
     with context.database.snapshot() as reading:
         project = project_for(reading, asker(context), arguments.workspace, arguments.project)
-        found = explore(
+        question = Question(
+            text=focus,
+            projects=[project],
+            now=now,
+            principal=context.principal,
+            limit=_FOCUS_HITS,
+            vector=vector,
+            vector_failed=vector_failed,
+        )
+        explored = explore(
             reading,
             project,
             now=now,
             principal=context.principal,
             session_id=context.session_id,
-            focus=arguments.focus or "",
+            focus=question if focus else None,
         )
         room = Room()
-        room.spend((found.prose, found.gap, NOTICE))
-        hits = room.fitting(found.hits)
+        room.spend((explored.prose, explored.gap, NOTICE))
+        hits = room.fitting(explored.found.hits)
         briefing = briefing_of(
             reading,
             project,
@@ -64,8 +79,15 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             recent_pages=arguments.recent_pages_limit,
             chars=room.chars,
         )
-    context.came_upon([id_bytes(hit.id) for hit in hits])
-    return {"prose": found.prose, "gap": found.gap, "hits": hits, "notice": NOTICE, "briefing": briefing}
+    context.came_upon([id_bytes(hit.id) for hit in hits if not hit.is_turn])
+    return {
+        "prose": explored.prose,
+        "gap": explored.gap,
+        "hits": hits,
+        "notice": NOTICE,
+        "briefing": briefing,
+        "streams_failed": explored.found.streams_failed,
+    }
 
 
 tools.add("memory_explore")(

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 from memory_core import limits
 from memory_core.domain.project import Project
-from memory_core.errors import CoreError, Invalid
+from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
 from memory_core.recall.raw import RawHit
 from memory_core.recall.scope import global_project, project_for
 from memory_core.recall.search import Found, Hit, Question, search
-from memory_core.recall.vectors import QuestionVector
+from memory_core.recall.vectors import embedded
 from memory_core.store.transaction import Reading
 from memory_core.tools import Tool, ToolContext, tools
 from memory_core.tools._answers import NOTICE, Room, clamped
 from memory_core.tools._schema import Limit, ProjectName, Workspace, described
 from memory_core.tools._scope import asker
-
-logger = logging.getLogger(__name__)
 
 _SCOPES_MAX = 25
 _CUT = "the answer was cut to its size limit; ask with a smaller limit or a narrower query"
@@ -68,8 +65,7 @@ class Answer:
 
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
     _check(arguments)
-    # Before the snapshot, which must not wait for a provider.
-    vector, vector_failed = _embedded(arguments.query, context)
+    vector, vector_failed = embedded(arguments.query, context.question_vector)
     with context.database.snapshot() as reading:
         question = Question(
             text=arguments.query,
@@ -85,19 +81,6 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
         found = search(reading, question)
         shared = _shared(reading, question) if _is_default_scope(arguments) else []
     return _bounded(found, shared, arguments, context)
-
-
-def _embedded(text: str, context: ToolContext) -> tuple[QuestionVector | None, bool]:
-    """The embedding of a question, and whether its embedder failed: then words answer."""
-    try:
-        return context.question_vector(text), False
-    except CoreError as error:
-        logger.warning(
-            "a question is answered without its embedding: %s",
-            error,
-            extra={"action": "question_not_embedded"},
-        )
-        return None, True
 
 
 def _bounded(

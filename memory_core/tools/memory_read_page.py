@@ -14,6 +14,7 @@ from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_text
 from memory_core.recall.scope import project_for
 from memory_core.recall.search import Question, top_page
+from memory_core.recall.vectors import embedded
 from memory_core.store.pages import StoredPage, page_at, page_titled
 from memory_core.store.transaction import Reading
 from memory_core.tools import Tool, ToolContext, tools
@@ -63,16 +64,19 @@ class Answer:
 def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
     if (arguments.path is None) == (arguments.query is None):
         raise Invalid("memory_read_page: give exactly one of path and query")
+    now = context.clock.now_us()
     with context.database.snapshot() as reading:
         project = project_for(reading, asker(context), arguments.workspace, arguments.project)
-        page = _found(reading, project, arguments, context)
-    now = context.clock.now_us()
+        page = _named(reading, project, arguments)
+    if page is None:
+        page = _best(project, arguments, context, now)
     if page.expires_at is not None and page.expires_at <= now and not arguments.include_expired:
         raise NotFound(f"{page.path} expired at {rfc3339(page.expires_at)}; read it with include_expired")
     return _answer(page, project, max(arguments.offset, 0))
 
 
-def _found(reading: Reading, project: Project, arguments: Arguments, context: ToolContext) -> StoredPage:
+def _named(reading: Reading, project: Project, arguments: Arguments) -> StoredPage | None:
+    """The page at the path, or of just that title."""
     if arguments.path is not None:
         page = page_at(reading, project.id, page_path(arguments.path).key)
         if page is None:
@@ -85,19 +89,25 @@ def _found(reading: Reading, project: Project, arguments: Arguments, context: To
     page = page_at(reading, project.id, path_for_title(one_line(text)).key)
     if page is None or page.title != title:
         page = page_titled(reading, project.id, title)
-    if page is None:
-        best = top_page(
-            reading,
-            Question(
-                text=text,
-                projects=[project],
-                now=context.clock.now_us(),
-                principal=context.principal,
-                limit=1,
-                include_expired=arguments.include_expired,
-                pages_only=True,
-            ),
-        )
+    return page
+
+
+def _best(project: Project, arguments: Arguments, context: ToolContext, now: int) -> StoredPage:
+    text = arguments.query or ""
+    vector, vector_failed = embedded(text, context.question_vector)
+    question = Question(
+        text=text,
+        projects=[project],
+        now=now,
+        principal=context.principal,
+        limit=1,
+        include_expired=arguments.include_expired,
+        pages_only=True,
+        vector=vector,
+        vector_failed=vector_failed,
+    )
+    with context.database.snapshot() as reading:
+        best = top_page(reading, question)
         page = page_at(reading, project.id, page_path(best).key) if best else None
     if page is None:
         raise NotFound(f"no page of {project.workspace}/{project.name} answers to that; search for it")

@@ -8,7 +8,7 @@ from memory_core import limits
 from memory_core.commands.capture import RecordObservation
 from memory_core.domain import recalled
 from memory_core.ids import session_id_from
-from tests.factories import ended, event, said
+from tests.factories import bash, ended, event, said, used_tool
 from tests.tools.context import Context
 
 DAY = 86_400
@@ -110,9 +110,32 @@ def test_a_focus_names_what_answers_it_best_and_counts_as_come_upon(context: Con
     answer = context.call("memory_explore", focus="uploader retries")
 
     assert "What answers “uploader retries” best:\n- notes/retries.md “Retries”" in answer["prose"]
-    assert [hit["path"] for hit in answer["hits"]] == ["notes/retries.md"]
+    assert [hit["path"] for hit in answer["hits"] if hit["kind"] != "turn"] == ["notes/retries.md"]
     assert len(context.shown[-1]) == 1
-    assert "No page answers “kangaroo”" in context.call("memory_explore", focus="kangaroo")["prose"]
+    assert (
+        "Neither a page nor a turn answers “kangaroo”"
+        in context.call("memory_explore", focus="kangaroo")["prose"]
+    )
+
+
+def test_a_focus_is_answered_by_what_was_said_too(context: Context):
+    work(context, "earlier", "Why does the uploader retry?", is_ended=False)
+
+    answer = context.call("memory_explore", focus="uploader")
+
+    hit, *_ = answer["hits"]
+    assert (hit["kind"], hit["speaker"]) == ("turn", "user")
+    assert f"- said by “user” in session {hit['session_id']}, " in answer["prose"]
+    assert context.shown[-1] == []
+
+
+def test_what_tools_did_is_counted_where_nothing_else_answers(context: Context):
+    one = used_tool(bash("zymurgy", "done"), session_key="earlier", cwd="/srv/alpha")
+    context.books.apply(RecordObservation(event=one, source="test"), token_scope="capture")
+
+    prose = context.call("memory_explore", focus="zymurgy", project="alpha")["prose"]
+
+    assert "Neither a page nor a turn answers “zymurgy”. Of what tools did, 1 event may." in prose
 
 
 def test_the_sentences_are_fenced_as_recalled_data(context: Context):

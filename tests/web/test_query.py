@@ -96,7 +96,7 @@ def test_several_scopes_are_one_question(wiki: House) -> None:
     assert wiki.get("/api/v1/search?q=A&scope=default/p&scope=default/p").status_code == 200
 
 
-@pytest.mark.parametrize("said", ["1", "yes", ""])
+@pytest.mark.parametrize("said", ["2", "yes", ""])
 def test_what_is_true_or_false_takes_no_other_word(wiki: House, said: str) -> None:
     answer = wiki.get(f"{PROJECT}/pages/a.md?include_expired={said}")
 
