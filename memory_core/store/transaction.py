@@ -25,6 +25,9 @@ class Reading(Protocol):
 #: Names what a transaction knows: a row's id, or several values.
 Key = bytes | tuple[bytes, ...]
 
+#: Writes rows at the end of a transaction, all of a kind at once.
+Last = Callable[["Transaction", list[dict[str, Any]]], None]
+
 #: What stands where a file of the wiki (relative to its root) belongs; None when nothing does.
 Look = Callable[[str], "Obstacle | None"]
 
@@ -38,7 +41,8 @@ class Transaction:
 
     What every event of a batch writes is held back: rows to be inserted (`insert_later`) and rows that are changed again and
     again (`write_later`). Before any statement that is not `is_apart` it is written and what is `known` is forgotten, so such
-    a statement sees what it would see anyway. Whoever commits calls `write_held` first.
+    a statement sees what it would see anyway. What nobody asks for in a transaction waits for its end (`write_last`).
+    Whoever commits calls `write_held` first.
     """
 
     def __init__(self, connection: Any, ids: IdSource, obstacle: Look = lambda _file: None) -> None:
@@ -53,6 +57,7 @@ class Transaction:
         self._known: dict[Key, Any] = {}
         self._inserts: dict[Statement, list[dict[str, Any]]] = {}
         self._changes: dict[Key, tuple[Statement, dict[str, Any]]] = {}
+        self._last: dict[Last, list[dict[str, Any]]] = {}
         #: What kept that which was held back from being written. Whatever a command that asked something made of the error (a
         #: refusal, say), it is not its doing, and nothing of this transaction may be committed.
         self.failure: CoreError | None = None
@@ -99,9 +104,14 @@ class Transaction:
         self.wrote = True
         return self._execute(statement, parameters).rowcount
 
+    def insert(self, statement: Statement, **parameters: Any) -> int:
+        """Insert one row into a table that counts its rows; its number."""
+        self.wrote = True
+        return self._execute(statement, parameters).lastrowid
+
     def run_many(self, statement: Statement, parameters: Iterable[dict[str, Any]]) -> None:
         if not statement.is_apart:
-            self.write_held()
+            self._write_held()
         self.wrote = True
         try:
             self._connection.executemany(statement.sql, [statement.parameters(p) for p in parameters])
@@ -129,15 +139,27 @@ class Transaction:
         self._known[key] = row
         self._changes[key] = (statement, row)
 
+    def write_last(self, write: Last, row: dict[str, Any]) -> None:
+        """Have `write` called with this row and all others that it was given, in their order, when everything else is
+        written. No statement of this transaction sees it."""
+        self.wrote = True
+        self._last.setdefault(write, []).append(row)
+
     def write_held(self) -> None:
+        """Write all that is held back, before a commit."""
+        self._write_held()
+        last, self._last = self._last, {}
+        if last:
+            self._check_open()
+        for write, rows in last.items():
+            write(self, rows)
+
+    def _write_held(self) -> None:
         """Write what is held back and forget what is known. After a failure it stays held, and each further try fails too."""
         if self._inserts or self._changes:
             if self.failure is not None:
                 raise self.failure
-            if not self._connection.in_transaction:
-                raise StorageFailed(
-                    "the transaction was ended under what it held back: an error was swallowed"
-                )
+            self._check_open()
             try:
                 for statement, rows in self._inserts.items():
                     self._connection.executemany(statement.sql, rows)
@@ -149,13 +171,17 @@ class Transaction:
             self._inserts, self._changes = {}, {}
         self._known = {}
 
+    def _check_open(self) -> None:
+        if not self._connection.in_transaction:
+            raise StorageFailed("the transaction was ended under what it held back: an error was swallowed")
+
     @property
     def _is_holding(self) -> bool:
         return bool(self._known or self._inserts)
 
     def _execute(self, statement: Statement, parameters: dict[str, Any]) -> Any:
         if self._is_holding and not statement.is_apart:
-            self.write_held()
+            self._write_held()
         if statement.writes:
             self.wrote = True
         try:

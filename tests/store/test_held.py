@@ -153,6 +153,66 @@ def test_nothing_is_written_once_the_transaction_was_ended(store: Store):
     assert names(store) == []
 
 
+# --- what is written last ------------------------------------------------------------------------
+
+
+def add_all(tx: Transaction, rows: list[dict[str, object]]) -> None:
+    tx.run_many(ADD, rows)
+
+
+def test_what_is_written_last_comes_behind_everything_else_and_in_its_order(store: Store):
+    with store.transaction() as tx:
+        tx.write_last(add_all, workspace("last", 1))
+        tx.write_last(add_all, workspace("behind it", 2))
+        tx.insert_later(ADD, workspace("one"))
+        assert [row["name"] for row in tx.rows(NAMES)] == ["one"]
+
+    assert names(store) == ["one", "last", "behind it"]
+
+
+def test_what_is_written_last_is_written_once(store: Store):
+    with store.transaction() as tx:
+        tx.write_last(add_all, workspace("last"))
+        tx.write_held()
+        tx.write_held()
+
+    assert names(store) == ["last"]
+
+
+def test_what_is_written_last_goes_with_its_transaction(store: Store):
+    def work(tx: Transaction) -> None:
+        tx.write_last(add_all, workspace("last"))
+        tx.write_last(add_all, workspace("last"))
+
+    with pytest.raises(StorageFailed, match="UNIQUE"):
+        run(store, work)
+
+    assert names(store) == []
+
+
+def test_nothing_is_written_last_once_the_transaction_was_ended(store: Store):
+    def work(tx: Transaction) -> None:
+        tx.write_last(add_all, workspace("last"))
+        store.connection.execute("ROLLBACK")
+
+    with pytest.raises(StorageFailed, match="was swallowed"):
+        run(store, work)
+
+    assert names(store) == []
+
+
+def test_a_row_that_is_inserted_tells_its_number(store: Store):
+    record = Statement(
+        insert(audit_log).values(at=bindparam("at"), op=bindparam("op"), principal="p", detail="{}")
+    )
+    with store.transaction() as tx:
+        numbers = [tx.insert(record, at=at, op="did") for at in (5, 6)]
+
+    assert numbers == [
+        row["seq"] for row in store.all("SELECT seq FROM audit_log WHERE op = 'did' ORDER BY at")
+    ]
+
+
 def apart_statements() -> dict[str, Statement]:
     found: dict[str, Statement] = {}
     for module in pkgutil.iter_modules(package.__path__):

@@ -6,7 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from memory_core.commands.pages import DeletePage, WritePage
+from memory_core.commands.folders import add_project
+from memory_core.commands.pages import DeletePage, WritePage, put_page
+from memory_core.commands.versions import PageDraft
+from memory_core.domain.page import page_path
+from memory_core.store.statement import text_statement
+from memory_core.store.transaction import Transaction
 from tests.books import Books
 
 LONG = "A sentence that says little. " * 20
@@ -82,6 +87,28 @@ def test_parts_go_with_their_page_however_it_goes(books: Books, goes: DeletePage
 
     assert (numbers(books), found(books, "deploymark")) == ({}, [])
     books.store.connection.execute("INSERT INTO chunks_fts(chunks_fts) VALUES ('integrity-check')")
+
+
+def test_of_a_page_that_is_written_twice_in_one_transaction_the_last_text_is_found(books: Books):
+    def twice(tx: Transaction) -> None:
+        project = add_project(tx, workspace="default", name="alpha")
+        for name in ("Deploy", "Rollback"):
+            put_page(tx, project, PageDraft(path=page_path("a.md"), body=SECTIONS[name]))
+
+    books.transact(twice)
+
+    assert (found(books, "deploymark"), found(books, "rollbackmark")) == ([], list(numbers(books).values()))
+
+
+def test_a_page_that_goes_in_the_transaction_that_wrote_it_is_not_found(books: Books):
+    def work(tx: Transaction) -> None:
+        project = add_project(tx, workspace="default", name="alpha")
+        put_page(tx, project, PageDraft(path=page_path("a.md"), body=SECTIONS["Deploy"]))
+        tx.run(text_statement("DELETE FROM projects"))
+
+    books.transact(work)
+
+    assert (numbers(books), found(books, "deploymark")) == ({}, [])
 
 
 def test_parts_are_found_inside_their_project_only(books: Books):
