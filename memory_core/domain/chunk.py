@@ -18,7 +18,6 @@ _LINE = re.compile(r"[^\n]*(?:\n|\Z)")
 _HEADING = re.compile(r"[ ]{0,3}(#{1,6})[ \t]+(?P<text>[^\n]*)")
 _CLOSING = re.compile(r"[ \t]+#+[ \t]*$")
 _SENTENCE_END = re.compile(r"[.!?;。！？][\"')\]]*\s|[。！？]")
-_SPACE = re.compile(r"\s")
 _BETWEEN = " / "
 
 
@@ -152,10 +151,11 @@ def _place_to_cut(body: str, start: int, most: int) -> int:
     half = (start + most) // 2
     if (line := body.rfind("\n", half, most)) >= 0:
         return line + 1
-    for pattern in (_SENTENCE_END, _SPACE):
-        if ends := [found.end() for found in pattern.finditer(body, half, most)]:
-            return ends[-1]
-    return most
+    if ends := [found.end() for found in _SENTENCE_END.finditer(body, half, most)]:
+        return ends[-1]
+    text = body[half:most]
+    word = "" if text[-1].isspace() else text.rsplit(None, 1)[-1]
+    return most - len(word) if len(word) < len(text) else most
 
 
 def _trimmed(body: str, start: int, end: int) -> Iterator[tuple[int, int]]:

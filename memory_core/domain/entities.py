@@ -27,7 +27,12 @@ _EDGES = "./:@#$~\\+-"
 _PUNCTUATION = "\"'`()[]{}<>,;!?*|=…“”‘’" + _EDGES.replace("@", "")
 _REDACTED = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}:[0-9a-f]{4}\]")
 _CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{3,64})`(?!`)")
-_CODED = re.compile(r"\b(HTTP|[Ee]rrno|[Ee]rror|[Ee]xit code|[Ee]xit status|[Ss]tatus) (\d{1,5})\b")
+_NUMBER = re.compile(r" \d{1,5}\b")
+#: What makes a code of the number behind it; of two that end alike the longer one first.
+_CODED = (
+    *(f"{first}{rest}" for first in "Ee" for rest in ("xit status", "xit code", "rror", "rrno")),
+    *("Status", "status", "HTTP"),
+)
 _LINE_NUMBER = re.compile(r":\d+(?::\d+)?\Z")
 _FILE = re.compile(r"[\w-][\w.-]*\.[A-Za-z][A-Za-z0-9]{0,5}")
 _IDENTIFIER = re.compile(
@@ -161,12 +166,11 @@ def _parts(name: str) -> list[str]:
 def names_in(text: str) -> Iterator[str]:
     """Names by how they are written, one for each time that the text names something."""
     text = _REDACTED.sub(" ", unicodedata.normalize("NFC", text))
-    for span in _CODE_SPAN.findall(text):
+    for span in _CODE_SPAN.findall(text) if "`" in text else ():
         name = span.removesuffix("()").strip(_EDGES)
         if name.isascii() and any(map(str.isalpha, name)) and "://" not in name:
             yield name
-    for word, number in _CODED.findall(text):
-        yield f"{word} {number}"
+    yield from _codes(text)
     people: list[str] = []
     for line in text.splitlines():
         words = [word for word in line.split() if not (word.islower() and word.isalpha())]
@@ -179,6 +183,23 @@ def names_in(text: str) -> Iterator[str]:
     # Where so many words begin with a capital in mid-sentence, capitals mean something else than names.
     is_language_of_capitals = len(people) > max(3, text.count(" ") * _CAPITALS_SHARE)
     yield from (name for name in people if " " in name or not is_language_of_capitals)
+
+
+def _codes(text: str) -> Iterator[str]:
+    """Numbers that a word says to be a code: `HTTP 503`, `exit code 2`."""
+    for number in _NUMBER.finditer(text):
+        end = number.start()
+        if not text.endswith(_CODED, 0, end):
+            continue
+        for word in _CODED:
+            start = end - len(word)
+            if text.endswith(word, 0, end) and not (start and _is_of_a_word(text[start - 1])):
+                yield text[start : number.end()]
+                break
+
+
+def _is_of_a_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
 
 
 def _written(word: str) -> str | None:
@@ -219,7 +240,13 @@ def _people(words: Sequence[str]) -> Iterator[str]:
     begins = True
     is_told = False
     for word in words:
-        core = word if word.islower() else word.strip(_PUNCTUATION)
+        if word.islower():
+            if group:
+                yield from _joined(group, is_told)
+                group = []
+            begins = word.endswith(_ENDS) or (begins and not any(map(str.isalpha, word)))
+            continue
+        core = word.strip(_PUNCTUATION)
         is_name = core[:1].isupper() and _is_capitalised(core)
         if group and not (is_name and word[0] == core[0] and len(group) < _NAMES_OF_A_PERSON):
             yield from _joined(group, is_told)

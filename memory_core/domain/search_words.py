@@ -8,6 +8,7 @@ what is asked.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 _WORDS_MAX_CHARS = 64 * 1024
 
@@ -63,25 +64,34 @@ def path_words(path: str) -> str:
 def further_words(path: str, title: str, body: str) -> str:
     """What is indexed of a page beside its title and body."""
     text = f"{title}\n{body}"
-    found: dict[str, None] = dict.fromkeys(signed(text))
-    for word in _CAMEL_WORD.findall(f"{path} {text}"):
-        found.update(dict.fromkeys(part.lower() for part in camel_parts(word)))
-    runs = [" ".join(pairs(run)) for run in unspaced_runs(f"{path} {text}")]
-    return "\n".join([path_words(path), " ".join(found), *runs])[:_WORDS_MAX_CHARS]
+    found = dict.fromkeys(_signed_in(text)) | dict.fromkeys(_humps_in(f"{path} {text}"))
+    runs = () if text.isascii() and path.isascii() else unspaced_runs(f"{path} {text}")
+    return "\n".join([path_words(path), " ".join(found), *(" ".join(pairs(run)) for run in runs)])[
+        :_WORDS_MAX_CHARS
+    ]
 
 
 def words_said(text: str) -> str | None:
     """What is indexed of a turn beside its text; None for most, which need nothing."""
-    found: dict[str, None] = {}
-    if _SIGN_HINT.search(text):
-        found.update(dict.fromkeys(signed(text)))
-    if _CAMEL_HINT.search(text):
-        for word in _CAMEL_WORD.findall(text):
-            found.update(dict.fromkeys(part.lower() for part in camel_parts(word)))
+    found = dict.fromkeys(_signed_in(text)) | dict.fromkeys(_humps_in(text))
     runs = () if text.isascii() else unspaced_runs(text)
     if not found and not runs:
         return None
     return "\n".join([" ".join(found), *(" ".join(pairs(run)) for run in runs)]).strip()[:_WORDS_MAX_CHARS]
+
+
+def _signed_in(text: str) -> list[str]:
+    return signed(text) if _SIGN_HINT.search(text) else []
+
+
+def _humps_in(text: str) -> Iterator[str]:
+    """The parts of words in camel case, in lower case."""
+    if not _CAMEL_HINT.search(text):
+        return
+    # All others cannot be any, and telling so costs less than to match them.
+    likely = [word for word in text.split() if not (word.islower() or word[1:].islower())]
+    for word in _CAMEL_WORD.findall(" ".join(likely)):
+        yield from (part.lower() for part in camel_parts(word))
 
 
 def words_of_unspaced(*texts: str | None) -> str | None:
