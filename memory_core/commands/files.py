@@ -18,6 +18,7 @@ from memory_core.commands import rendering
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
 from memory_core.commands.pages import project_of, store_version
 from memory_core.domain.front_matter import facts_from
+from memory_core.domain.knowledge import read_head
 from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, page_path, title_of
 from memory_core.domain.project import Project
 from memory_core.errors import NotFound
@@ -179,6 +180,7 @@ def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewV
         session_id=None,
         actor="external",
         entities=facts.entities or (),
+        shows=read_head(read.values),
     )
     return version, trouble
 

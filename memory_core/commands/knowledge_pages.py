@@ -20,7 +20,6 @@ from memory_core.domain.knowledge import (
     checked_content,
     content_digest,
     head_values,
-    read_head,
 )
 from memory_core.domain.page import PagePath
 from memory_core.domain.project import Project
@@ -189,7 +188,7 @@ def _known_session(reading: Reading, session_id: bytes | None) -> bytes | None:
 
 def _adopt(tx: Transaction, project: Project, page_id: bytes, version: NewVersion) -> None:
     """Make the entry that a file names. A copy of a file whose entry is known is an ordinary page."""
-    head = read_head(front_matter.read(version.content).values)
+    head = version.shows
     if head is None:
         return
     if knowledge.by_id(tx, head.id) or knowledge.by_identity(tx, head.directory, head.key):
@@ -220,9 +219,9 @@ def _adopt(tx: Transaction, project: Project, page_id: bytes, version: NewVersio
 
 def add_past(tx: Transaction, page_id: bytes, past: Sequence[NewVersion]) -> None:
     """Earlier versions of an entry, as far as earlier texts of its file still are as memoryd wrote them."""
-    entry = knowledge.by_page(tx, page_id)
+    entry = knowledge.by_page(tx, page_id) if past else None
     for version in past if entry is not None else ():
-        head = read_head(front_matter.read(version.content).values)
+        head = version.shows
         said = _said(tx, head, version.content[version.body_start :]) if head else None
         if entry is None or head is None or said is None or head.id != entry.id:
             continue

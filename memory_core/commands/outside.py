@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
 
 from memory_core import limits
 from memory_core.commands import knowledge_pages
@@ -98,17 +99,24 @@ def apply_findings(
     `lost_before`: see `memory_core.commands.lost_writes`.
     """
     counts: Counter[str] = Counter()
+
+    @cache
+    def is_there(project_id: bytes) -> bool:
+        return projects.by_id(tx, project_id) is not None
+
     for number, finding in enumerate(findings):
         if number and elapsed() > limits.FINDINGS_SECONDS:
             return number, counts
-        became = _apply(tx, finding, look_at, lost_before)
+        became = _apply(tx, finding, look_at, is_there, lost_before)
         counts[became.value] += 1
         if finding.past and became is What.WRITTEN:
             counts[EARLIER] += len(finding.past)
     return len(findings), counts
 
 
-def _apply(tx: Transaction, finding: Finding, look_at: LookAt, lost_before: int) -> What:
+def _apply(
+    tx: Transaction, finding: Finding, look_at: LookAt, is_there: Callable[[bytes], bool], lost_before: int
+) -> What:
     if finding.what is What.ADOPTED:
         return _adopt(tx, finding)
     if finding.what is What.RELOCATED:
@@ -120,7 +128,7 @@ def _apply(tx: Transaction, finding: Finding, look_at: LookAt, lost_before: int)
     if finding.what is What.UNRENDERED:
         rendered.restore(tx, finding.project.id, finding.file)
         return finding.what
-    if projects.by_id(tx, finding.project.id) is None or not _holds(tx, finding, look_at):
+    if not is_there(finding.project.id) or not _holds(tx, finding, look_at):
         return What.STALE
     what = What.REWRITTEN if _is_lost_write(tx, finding, lost_before) else finding.what
     done = _BY_KIND[what](tx, finding)

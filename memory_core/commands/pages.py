@@ -132,7 +132,9 @@ def store_version(
         page_id, version_id = pages.add_page(tx, project, path, version)
     else:
         page_id, version_id = before.id, pages.supersede(tx, project, before, version)
-    links.replace(tx, project, page_id, link_targets(project, path, version.content[version.body_start :]))
+    targets = link_targets(project, path, version.content[version.body_start :])
+    if targets or before is not None:
+        links.replace(tx, project, page_id, targets)
     if not is_on_disk:
         promise_file(
             tx,

@@ -10,6 +10,7 @@ from typing import Any
 
 from memory_core import limits
 from memory_core.domain.front_matter import PageFacts, facts_from
+from memory_core.domain.knowledge import read_head
 from memory_core.domain.links import links_in
 from memory_core.domain.page import PagePath, Tier, clean_title, kind_for, title_of
 from memory_core.domain.project import Project
@@ -97,6 +98,7 @@ def new_version(draft: PageDraft, before: StoredPage | None, actor: str) -> NewV
         session_id=draft.session_id,
         actor=actor,
         entities=_declared(facts, older),
+        shows=read_head({**(older.values if older else {}), **own.values}),
     )
 
 

@@ -7,6 +7,7 @@ import re
 import unicodedata
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from memory_core import limits
 from memory_core.domain.drafts import is_draft
@@ -95,6 +96,8 @@ class PagePath:
 
 def has_hidden_characters(text: str) -> bool:
     """Whether it holds what cannot be seen or turns what is seen around: controls, marks of direction, lone surrogates."""
+    if text.isprintable():
+        return False
     return bool(_DECEPTIVE.search(text)) or any(unicodedata.category(char) in ("Cc", "Cs") for char in text)
 
 
@@ -110,7 +113,12 @@ def page_path(text: str) -> PagePath:
     Raises `Invalid`, saying what is wrong, for a path that could leave its project, hide, or not be
     checked out everywhere. Idempotent.
     """
-    path = unicodedata.normalize("NFC", text).strip()
+    return _checked(unicodedata.normalize("NFC", text).strip())
+
+
+# Called several times for each file of the wiki. What is refused is not kept, so what is kept is short.
+@lru_cache(maxsize=4096)
+def _checked(path: str) -> PagePath:
     if not path:
         raise Invalid("a page needs a path, for example notes/testing.md")
     if _REDACTED in path:
@@ -217,10 +225,11 @@ def one_line(text: str) -> str:
     """`text` on one line, NFC, without control characters; of a very long one the beginning, with a hash of the rest."""
     if len(text) > limits.TITLE_READ_MAX_CHARS:
         text = f"{text[: limits.TITLE_READ_MAX_CHARS]} {short_hash(text)}"
-    plain = "".join(
-        " " if unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") else char
-        for char in unicodedata.normalize("NFC", text)
-    )
+    plain = unicodedata.normalize("NFC", text)
+    if not plain.isprintable():
+        plain = "".join(
+            " " if unicodedata.category(char) in ("Cc", "Zl", "Zp", "Cs") else char for char in plain
+        )
     return " ".join(plain.split())
 
 

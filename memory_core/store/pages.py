@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import bindparam, insert, select, update
 
 from memory_core.domain.entities import entities_of
+from memory_core.domain.knowledge import Head
 from memory_core.domain.page import PagePath, Tier
 from memory_core.domain.project import Project
 from memory_core.store import entities, links, page_chunks, rendered
@@ -65,6 +66,8 @@ class NewVersion:
     actor: str
     #: Names of things that it says it is about.
     entities: tuple[str, ...] = ()
+    #: The entry of knowledge that its front matter says it shows.
+    shows: Head | None = None
     #: UTC microseconds; None: now.
     created_at: int | None = None
 
@@ -266,7 +269,7 @@ def hash_is_known(reading: Reading, sha256: bytes) -> bool:
 def add_page(tx: Transaction, project: Project, path: PagePath, version: NewVersion) -> tuple[bytes, bytes]:
     """A new page with its first version, indexed; their ids."""
     page_id, version_id = tx.new_id(), tx.new_id()
-    tx.run(
+    number = tx.insert(
         _ADD_PAGE,
         id=page_id,
         project_id=project.id,
@@ -280,8 +283,7 @@ def add_page(tx: Transaction, project: Project, path: PagePath, version: NewVers
         expires_at=version.expires_at,
     )
     add_version(tx, project, page_id, version_id, None, version)
-    row: Any = tx.row(_BY_ID, id=page_id)
-    _index(tx, row["number"], project, version)
+    _index(tx, number, project, version)
     return page_id, version_id
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import bindparam, func, literal, not_, or_, select, update
-from sqlalchemy.dialects.sqlite import insert
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.domain.page import SESSIONS_FOLDER
 from memory_core.domain.rendered import INDEX, Happened, Listed, log_name
-from memory_core.store.statement import Row, Statement
+from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import page_versions, pages
 from memory_core.store.tables_rendered import rendered_files
 from memory_core.store.transaction import Reading, Transaction
@@ -28,23 +27,12 @@ class RenderedFile:
     sha256: bytes | None
 
 
-_new = insert(rendered_files).values(
-    id=bindparam("id"), project_id=bindparam("project_id"), name=bindparam("name"), due_at=bindparam("soon")
-)
-_TOUCH = Statement(
-    _new.on_conflict_do_update(
-        index_elements=["project_id", "name"],
-        set_={
-            "due_at": func.coalesce(
-                rendered_files.c.due_at,
-                func.max(
-                    _new.excluded.due_at,
-                    func.coalesce(rendered_files.c.rendered_at, 0)
-                    + limits.RENDER_PAUSE_SECONDS * MICROSECONDS,
-                ),
-            )
-        },
-    )
+#: Of a project that is still there.
+_TOUCH = text_statement(
+    "INSERT INTO rendered_files(id, project_id, name, due_at)"
+    " SELECT :id, id, :name, :soon FROM projects WHERE id = :project_id"
+    " ON CONFLICT (project_id, name) DO UPDATE SET due_at = coalesce(due_at,"
+    f" max(excluded.due_at, coalesce(rendered_at, 0) + {limits.RENDER_PAUSE_SECONDS * MICROSECONDS}))"
 )
 _FILE = select(
     rendered_files.c.id, rendered_files.c.project_id, rendered_files.c.name, rendered_files.c.sha256
@@ -131,7 +119,13 @@ def touch(tx: Transaction, project_id: bytes) -> None:
 
 def _soon(tx: Transaction, project_id: bytes, name: str) -> None:
     soon = tx.now + limits.RENDER_DELAY_SECONDS * MICROSECONDS
-    tx.run(_TOUCH, id=tx.new_id(), project_id=project_id, name=name, soon=soon)
+    tx.write_last(_put_on_list, {"project_id": project_id, "name": name, "soon": soon})
+
+
+def _put_on_list(tx: Transaction, files: list[dict[str, Any]]) -> None:
+    """Each file once, as soon as the first of those who touched it wanted it."""
+    for file in {(file["project_id"], file["name"]): file for file in reversed(files)}.values():
+        tx.run(_TOUCH, id=tx.new_id(), **file)
 
 
 def restore(tx: Transaction, project_id: bytes, name: str) -> None:

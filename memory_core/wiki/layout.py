@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import unicodedata
+from functools import lru_cache
 
 from memory_core.domain.page import PagePath, name_key, short_hash, slug
 from memory_core.domain.project import Project
@@ -18,6 +19,7 @@ RENDERED = ("index.md", "log-[0-9][0-9][0-9][0-9]-[0-9][0-9].md")
 TEMPORARY = (".t-", ".x-")
 
 
+@lru_cache(maxsize=1024)
 def directory_name(name: str) -> str:
     """A directory for a workspace or project: its name where every file system can hold it, else a slug with a hash.
 
