@@ -33,6 +33,7 @@ from memory_core.domain.tool_journal import Batch, CallState, Journal
 from memory_core.errors import CoreError, Corrupt, Invalid
 from memory_core.ids import id_bytes
 from memory_core.store import tool_journal
+from web import leftovers
 from web.answers import submitted
 from web.auth import current, needs
 from web.bodies import read_as
@@ -66,6 +67,7 @@ def blueprint(parts: Parts) -> Blueprint:
     def _checkpoint(text: str) -> Response:
         asked = read_as(Checkpoint, limits.REQUEST_BODY_MAX_BYTES, DEPTH_MAX)
         command = _checkpoint_of(parts, text, asked)
+        leftovers.clear(parts, command.session, command.lease_hash)
         if not isinstance(command, FailTurn):
             waiting = _staged(parts, command)
             if waiting is not None:
@@ -154,6 +156,7 @@ def _recovered(parts: Parts, text: str, asked: Recover) -> Response:
     with parts.database.snapshot() as reading:
         was_published = context.was_sent(reading)
     if not was_published:
+        leftovers.clear(parts, publish.session, publish.lease_hash)
         try:
             journal = _held_journal(parts, holder)
             if journal.batch is not None:

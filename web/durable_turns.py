@@ -13,6 +13,7 @@ from memory_core.commands.durable_staging import PublishTurn, StageTurn
 from memory_core.commands.durable_turns import AppendTurn, EventAsset, TurnEvent
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
+from web import leftovers
 from web.answers import submitted
 from web.auth import current, needs
 from web.bodies import read_as
@@ -62,6 +63,7 @@ def blueprint(parts: Parts) -> Blueprint:
         head = _head(parts, text, asked)
         context = parts.context(current(), request.environ)
         clean = parts.gate.cleaned(AppendTurn(**head, events=events))
+        leftovers.clear(parts, head["session"], head["lease_hash"])
         redacted = _redacted(events, clean.events)
         slices = list(_slices(sizes))
         if len(slices) == 1:
@@ -84,8 +86,11 @@ def blueprint(parts: Parts) -> Blueprint:
             raise Invalid(
                 "turn_id: the slice at 0 begins a turn and names none; every other one names it as that was answered"
             )
+        head = _head(parts, text, asked)
+        if asked.first_index == 0:
+            leftovers.clear(parts, head["session"], head["lease_hash"])
         command = StageTurn(
-            **_head(parts, text, asked),
+            **head,
             turn_size=asked.turn_size,
             first_index=asked.first_index,
             events=events,

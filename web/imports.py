@@ -26,12 +26,14 @@ from memory_core.commands.imported_sessions import (
     ImportSession,
     ImportSnapshot,
     PublishImport,
+    lease_of,
 )
 from memory_core.domain.directory import DirectoryId
 from memory_core.errors import Conflict, Invalid
 from memory_core.ids import id_bytes
 from memory_core.store import imports, integrity, knowledge
 from memory_core.store.database import Snapshot
+from web import leftovers
 from web.answers import json_answer
 from web.auth import current, needs
 from web.bodies import read_as
@@ -91,10 +93,10 @@ def _session_routes(routes: Blueprint, parts: Parts) -> None:
     def _begin() -> Response:
         asked = read_as(Session, _MAX_BYTES)
         fields = {name: getattr(asked, name) for name in asked.__struct_fields__}
-        session_id, directory = fields.pop("session_id"), asked.directory.with_path(parts)
-        return submit(
-            parts, ImportSession(**fields | {"session": id_bytes(session_id), "directory": directory})
-        )
+        session_id, directory = id_bytes(fields.pop("session_id")), asked.directory.with_path(parts)
+        if asked.restart:
+            leftovers.clear(parts, session_id, lease_of(session_id))
+        return submit(parts, ImportSession(**fields | {"session": session_id, "directory": directory}))
 
     @routes.post("/sessions/<text>/events")
     @needs("write")

@@ -8,7 +8,7 @@ from typing import Any
 
 from memory_core import limits
 from memory_core.clock import rfc3339
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, durable_leftovers
 from memory_core.commands.distillation import queue_distillation
 from memory_core.commands.durable_lease import find, held, lease_end, refusing
 from memory_core.commands.scopes import ScopeRequest, ensure, resolve
@@ -24,7 +24,7 @@ from memory_core.domain.durable_session import (
 )
 from memory_core.errors import Conflict, Invalid, StaleReplay
 from memory_core.ids import id_text
-from memory_core.store import durable_sessions, session_events, sessions
+from memory_core.store import durable_sessions, sessions
 from memory_core.store.transaction import Transaction
 
 _AGENT = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
@@ -167,8 +167,8 @@ def claim(body: ClaimSession, tx: Transaction) -> Answer | Refusal:
     until = lease_end(tx)
     is_empty = session.last_sequence == 0
     has_journal = durable_sessions.has_open_turn(tx, session.id)
-    # A turn that its writer never finished is no part of what the next one goes on from.
-    session_events.drop_after(tx, session.id, session.last_sequence)
+    # A turn that its writer never finished is no part of what the next one goes on from. Of a long one the rest goes before the next write.
+    durable_leftovers.drop_slice(tx, session)
     durable_sessions.claim(
         tx,
         session.id,
@@ -202,7 +202,7 @@ def renew(body: RenewLease, tx: Transaction) -> Answer | Refusal:
 def release(body: ReleaseLease, tx: Transaction) -> Answer | Refusal:
     """Answer: `{"released": true}`."""
     session = _of_lease(tx, body.session, body.lease_hash)
-    session_events.drop_after(tx, session.id, session.last_sequence)
+    durable_leftovers.drop_slice(tx, session)
     durable_sessions.clear_lease(tx, session.id)
     return {"released": True}
 
@@ -244,7 +244,7 @@ def close(body: CloseSession, tx: Transaction) -> Answer | Refusal:
     session = held(tx, body.session, body.lease_hash, body.directory)
     if durable_sessions.has_open_turn(tx, session.id):
         raise Conflict("a turn of this session is not finished; checkpoint or recover it, then close")
-    session_events.drop_after(tx, session.id, session.last_sequence)
+    durable_leftovers.drop_slice(tx, session)
     job = queue_distillation(tx, session)
     durable_sessions.close(tx, session.id)
     durable_sessions.seen(tx, session.id, ended_at=tx.now, reason="closed")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memory_core import limits
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, durable_leftovers
 from memory_core.commands.durable_lease import lease_end, refusing
 from memory_core.commands.durable_turns import (
     OfTurn,
@@ -142,9 +142,9 @@ def stage_events(
     turn: bytes | None = None,
 ) -> int:
     """Stage checked events behind those of `before`; without it the turn begins anew, with the id `turn` where it is given. How many
-    there are now. The lease lasts anew."""
+    there are now. The lease lasts anew. Raises `Conflict` as `durable_leftovers.drop`."""
     if before is None:
-        session_events.drop_after(tx, session.id, session.last_sequence)
+        durable_leftovers.drop(tx, session)
     count = before.count if before else 0
     write_events(
         tx,

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from memory_core import limits
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, durable_leftovers
 from memory_core.commands.durable_lease import held, lease_end, refusing
 from memory_core.domain import transcript_digest
 from memory_core.domain.agent_message import AssetKind
@@ -147,9 +147,10 @@ def append_turn(
     """Write a checked turn behind the session's last event, and move its head.
 
     By its holder the lease is extended. By anybody else (a compaction) whoever comes back with an older lease must replay first.
+    Raises `Conflict` as `durable_leftovers.drop`.
     """
     turn_id = tx.new_id()
-    session_events.drop_after(tx, session.id, session.last_sequence)
+    durable_leftovers.drop(tx, session)
     digest = write_events(
         tx,
         events,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from memory_core import limits
-from memory_core.commands import Answer, command
+from memory_core.commands import Answer, command, durable_leftovers
 from memory_core.commands.durable_deletion import drop_slice
 from memory_core.commands.durable_lease import find, lease_end, refusing
 from memory_core.commands.scopes import ScopeRequest, ensure, resolve
@@ -119,7 +119,7 @@ def begin(body: ImportSession, tx: Transaction) -> Answer | Refusal:
             )
     _check_free(session, tx)
     if body.restart:
-        session_events.drop_after(tx, session.id, session.last_sequence)
+        durable_leftovers.drop(tx, session)
     imports.begin(tx, SOURCE, SESSION, session.id)
     imports.hold(tx, session.id, lease_of(session.id), lease_end(tx))
     count = staged(tx, session)

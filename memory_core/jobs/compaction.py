@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from memory_core import limits
+from memory_core.commands import durable_leftovers
 from memory_core.commands.compaction import KIND, earlier_compaction
 from memory_core.commands.durable_turns import append_turn
 from memory_core.domain import compaction_rules
 from memory_core.domain.capture import cut_bytes
 from memory_core.domain.command import Refusal
 from memory_core.domain.excerpt import Excerpt, TranscriptReader
-from memory_core.domain.job import Done, Job, Later
+from memory_core.domain.job import Again, Done, Job, Later
 from memory_core.domain.session_event import NewEvent, SessionEvent, TranscriptKind
 from memory_core.errors import Corrupt, NotFound
 from memory_core.ids import id_text
@@ -105,6 +106,10 @@ def apply(output: Summary, job: Job, tx: Transaction) -> Applied:
     earlier = earlier_compaction(tx, session.id)
     if earlier is not None and row["through_sequence"] < earlier.summary_sequence:
         return Refusal(code="invalid", message="a later compaction has taken this one's place")
+    if durable_leftovers.is_much(tx, session):
+        # Somebody stopped in the middle of a long turn: its rows go first, a slice with each try.
+        durable_leftovers.drop_slice(tx, session)
+        return Again(cursor={})
     payload = _payload(job, row, output)
     written = append_turn(
         tx, session, [NewEvent(kind=TranscriptKind.SUMMARY, payload_json=payload)], by_holder=False

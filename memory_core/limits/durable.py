@@ -39,7 +39,7 @@ EVENTS_PAGE_MAX = 100
 DURABLE_PAGE_MAX_BYTES = 16 * MIB
 #: Assets that the events of one page, or of one batch of a replay, refer to; one event may have `EVENT_ASSETS_MAX`.
 EVENT_PAGE_ASSETS_MAX = 4_096
-#: What one command deletes of a session that goes.
+#: What one command deletes of a session that goes, or of a turn that was never published.
 DELETED_ROWS_PER_SLICE = 1_000
 DELETED_BYTES_PER_SLICE = 8 * MIB
 DELETED_OBSERVATIONS_PER_SLICE = 200

@@ -100,7 +100,7 @@ _LAST = 2**62
 #: From the end, so that what is left is always the beginning of the transcript.
 _LAST_SIZES = Statement(
     select(_e.sequence, _SIZE.label("size"))
-    .where(_OF_SESSION, _e.sequence <= bindparam("through"))
+    .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
     .order_by(_e.sequence.desc())
     .limit(bindparam("limit"))
 )
@@ -222,9 +222,18 @@ def total(read: Reading, session_id: bytes, *, after: int, through: int) -> tupl
     return row["count"], row["bytes"]
 
 
-def drop_after(tx: Transaction, session_id: bytes, sequence: int) -> int:
-    """Delete what lies past the session's head: a turn that was never finished."""
-    return tx.run(_DROP, session_id=session_id, after=sequence)
+def drop_past(tx: Transaction, session_id: bytes, head: int, *, limit: int, max_bytes: int) -> bool:
+    """Delete the last events of what lies past the session's head, a turn that was never finished: at most `limit`, and payloads of
+    `max_bytes`, but one at least. Whether anything is left of it."""
+    first = _first_of_last(tx, session_id, _LAST, limit, max_bytes, after=head)
+    if first:
+        tx.run(_DROP, session_id=session_id, after=first - 1)
+    return first > head + 1
+
+
+def has_more_past(read: Reading, session_id: bytes, head: int, *, limit: int, max_bytes: int) -> bool:
+    """Whether `drop_past` would leave anything."""
+    return _first_of_last(read, session_id, _LAST, limit, max_bytes, after=head) > head + 1
 
 
 def staged(read: Reading, session_id: bytes, head: int) -> Row:
@@ -247,10 +256,12 @@ def drop_last(tx: Transaction, session_id: bytes, *, limit: int, max_bytes: int)
     return tx.run(_DROP, session_id=session_id, after=first - 1) if first else 0
 
 
-def _first_of_last(read: Reading, session_id: bytes, through: int, limit: int, max_bytes: int) -> int:
-    """The sequence from which on the last events fit; 0 where there are none."""
+def _first_of_last(
+    read: Reading, session_id: bytes, through: int, limit: int, max_bytes: int, *, after: int = 0
+) -> int:
+    """The sequence from which on the last events (behind `after`) fit; 0 where there are none."""
     first = total = 0
-    for row in read.rows(_LAST_SIZES, session_id=session_id, through=through, limit=limit):
+    for row in read.rows(_LAST_SIZES, session_id=session_id, after=after, through=through, limit=limit):
         total += row["size"]
         if first and total > max_bytes:
             break

@@ -164,3 +164,18 @@ def test_what_was_given_up_leaves_nothing_and_can_come_again(gate: Gate):
     assert told == (200, {"abandoned": True, "left": False})
     assert gate.house.get(f"/api/v1/durable-sessions/{session_id}").status_code == 404
     assert ask(gate, "/sessions", session(session_id, 1))[1]["state"] == "coming"
+
+
+def test_an_import_that_begins_anew_clears_in_slices_what_was_staged(
+    gate: Gate, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(limits, "DELETED_ROWS_PER_SLICE", 2)
+    session_id = begun(gate, 6)
+    for count in range(5):
+        assert ask(gate, f"/sessions/{session_id}/events", {"after": count, "events": [event()]})[0] == 200
+
+    status, told = ask(gate, "/sessions", session(session_id, 6, restart=True))
+
+    assert (status, told["state"], told["staged"]) == (200, "coming", 0)
+    of_session = "SELECT count(*) AS n FROM session_events WHERE session_id = ?"
+    assert gate.house.rows(of_session, uuid.UUID(session_id).bytes) == [{"n": 0}]

@@ -15,6 +15,7 @@ from memory_core.commands.durable_sessions import (
     SayReplayed,
     StartSession,
 )
+from memory_core.commands.durable_staging import StageTurn
 from memory_core.commands.durable_turns import AppendTurn, TurnEvent
 from memory_core.domain.directory import Directory
 from memory_core.domain.durable_session import DurableSession
@@ -71,6 +72,20 @@ class Agent:
                 directory=self.directory.id,
                 expected_last_sequence=self.state.last_sequence if expected is None else expected,
                 events=tuple(TurnEvent(kind=kind, payload=payload) for kind, payload in events),
+            )
+        )
+
+    def stage(self, *prompts: str, of: int) -> Any:
+        """The first events of a turn of `of`, which nobody sees."""
+        return self.store.apply(
+            StageTurn(
+                session=self.session,
+                lease_hash=self.lease,
+                directory=self.directory.id,
+                expected_last_sequence=self.state.last_sequence,
+                turn_size=of,
+                first_index=0,
+                events=tuple(TurnEvent(kind="user_message", payload=message(text)) for text in prompts),
             )
         )
 

@@ -124,6 +124,23 @@ def test_compaction_append_forces_claimed_session_to_replay_before_next_turn(sto
     assert agent.say("More", "Done")["last_sequence"] == 7
 
 
+def test_a_summary_waits_until_a_long_turn_that_was_never_published_is_cleared_away(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+):
+    agent = working(store, 6)
+    job_id = queued(agent, 4)
+    agent.stage("a", "b", "c", "d", "e", of=6)
+    monkeypatch.setattr(limits, "DELETED_ROWS_PER_SLICE", 2)
+    store.clock.advance(limits.SESSION_LEASE_SECONDS + 1)
+
+    states = [work(store)["state"] for _ in range(3)]
+
+    assert states == ["pending", "pending", "completed"]
+    assert job_of(store, job_id).failures == 0
+    last = store.all("SELECT kind, sequence FROM session_events ORDER BY sequence DESC LIMIT 1")[0]
+    assert (last["kind"], last["sequence"]) == ("summary", 13)
+
+
 def test_a_summary_is_not_installed_over_events_that_were_changed(store: Store):
     agent = working(store, 2)
     job_id = queued(agent, 2)
