@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 
-from memory_core import limits
 from memory_core.commands import knowledge_pages
 from memory_core.commands.folders import add_project, move_project
 from memory_core.commands.lost_writes import NOTHING_LOST, is_own_lost_write
@@ -90,11 +89,11 @@ def apply_findings(
     tx: Transaction,
     findings: Sequence[Finding],
     look_at: LookAt,
-    elapsed: Callable[[], float],
+    is_over: Callable[[], bool],
     *,
     lost_before: int = NOTHING_LOST,
 ) -> tuple[int, Counter[str]]:
-    """Enter the first findings into the books, as many as fit into `FINDINGS_SECONDS`; how many, and what became of them.
+    """Enter the first findings into the books, one at least, until the time `is_over`; how many, and what became of them.
 
     `lost_before`: see `memory_core.commands.lost_writes`.
     """
@@ -105,7 +104,7 @@ def apply_findings(
         return projects.by_id(tx, project_id) is not None
 
     for number, finding in enumerate(findings):
-        if number and elapsed() > limits.FINDINGS_SECONDS:
+        if number and is_over():
             return number, counts
         became = _apply(tx, finding, look_at, is_there, lost_before)
         counts[became.value] += 1

@@ -106,6 +106,8 @@ VANISHED_WHOLE_MIN = 3
 FINDINGS_MAX = 100
 FINDINGS_MAX_BYTES = 1 * MIB
 FINDINGS_SECONDS = 0.03
+#: The same while no commands come, seconds; one that does come waits for it.
+FINDINGS_QUIET_SECONDS = 0.1
 #: A file whose text is longer is no page; it is reported and left alone.
 OUTSIDE_PAGE_MAX_BYTES = PAGE_BODY_MAX_BYTES + FRONT_MATTER_MAX_BYTES
 #: An unseen edit that is found under a page that an agent wrote is waited for so long, to tell the agent of it.

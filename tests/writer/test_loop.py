@@ -84,12 +84,16 @@ class FakeFiles:
 
 
 class FakeOutside:
-    def __init__(self, patience_ms: int | None) -> None:
+    def __init__(self, patience_ms: int | None = None, findings: int = 0) -> None:
         self.patience_ms = patience_ms
-        self.steps = 0
+        self.findings = findings
+        #: Of each step, whether no commands came.
+        self.quiet: list[bool] = []
 
-    def step(self, report) -> None:
-        self.steps += 1
+    def step(self, report, *, is_quiet: bool) -> bool:
+        self.quiet.append(is_quiet)
+        self.findings -= 1
+        return self.findings >= 0
 
 
 class Setting:
@@ -256,4 +260,25 @@ def test_the_writer_waits_for_commands_only_as_long_as_the_wiki_lets_it(
 
     setting.step(250)
 
-    assert (setting.stream.waits, outside.steps) == ([waited], 1)
+    assert (setting.stream.waits, len(outside.quiet)) == ([waited], 1)
+
+
+def test_what_is_found_in_the_wiki_has_more_time_while_no_commands_come(tmp_path):
+    outside = FakeOutside()
+    setting = Setting(tmp_path, outside=outside)
+    setting.stream.append(envelope("a"))
+
+    setting.step()
+    setting.step()
+
+    assert outside.quiet == [False, True]
+
+
+def test_a_writer_that_enters_what_was_found_in_the_wiki_is_not_idle(tmp_path):
+    setting = Setting(tmp_path, outside=FakeOutside(findings=1))
+
+    setting.step()
+    assert "tidy" not in setting.stream.log
+    setting.step()
+
+    assert setting.stream.log.count("tidy") == 1

@@ -58,8 +58,8 @@ class Outside(Protocol):
         """How long the writer may wait for commands; None: as long as it likes."""
         ...
 
-    def step(self, report: BatchReport) -> None:
-        """Enter a little of it."""
+    def step(self, report: BatchReport, *, is_quiet: bool) -> bool:
+        """Enter a little of it, and more where it `is_quiet`, which no commands come in; whether there was any."""
         ...
 
 
@@ -172,8 +172,8 @@ class WriterLoop:
             entries = self._next_entries(block_ms)
             if entries:
                 self._apply(entries)
-            self._look_outside()
-            self._look_after_duties(is_idle=not entries)
+            entered = self._look_outside(is_quiet=not entries)
+            self._look_after_duties(is_idle=not entries and not entered)
         except Unavailable as error:
             self._broker_lost(error)
             self._look_after_duties(is_idle=False)
@@ -265,13 +265,17 @@ class WriterLoop:
 
     # --- what else there is ---
 
-    def _look_outside(self) -> None:
+    def _look_outside(self, *, is_quiet: bool) -> bool:
+        """Whether something was entered."""
         if self._outside is None:
-            return
+            return False
         report = BatchReport()
-        self._outside.step(report)
+        entered = self._outside.step(report, is_quiet=is_quiet)
         if report.files:
             self._files.install(promised=True)
+        if entered:
+            self._room.after_batch()
+        return entered
 
     def _look_after_duties(self, *, is_idle: bool) -> None:
         now = self._clock.monotonic()

@@ -81,8 +81,9 @@ class Outside:
             return 0
         return limits.OUTSIDE_BUSY_BLOCK_MS if self._is_preparing else None
 
-    def step(self, report: BatchReport) -> None:
-        """Enter some of what was found, in one transaction. Raises what stops the storage or the process."""
+    def step(self, report: BatchReport, *, is_quiet: bool = False) -> bool:
+        """Enter some of what was found, in one transaction; whether there was anything. Raises what stops the storage
+        or the process. No command waits where it `is_quiet`: then more is entered at once, which costs less."""
         self._see_tasks()
         findings = self._handover.waiting()
         if not findings:
@@ -90,17 +91,19 @@ class Outside:
                 left = Counter(blocked=self._unwritten[0]) if self._unwritten[0] else Counter[str]()
                 self._engine.originate(lambda tx: count_for_task(tx, left, is_finished=True), report)
                 self._handover.taken(0, Counter(), task_is_done=True)
-            return
+            return False
         some = findings[:1] if self._careful else findings
+        seconds = limits.FINDINGS_QUIET_SECONDS if is_quiet else limits.FINDINGS_SECONDS
         try:
-            number, counts = self._engine.originate(lambda tx: self._enter(tx, some), report)
+            number, counts = self._engine.originate(lambda tx: self._enter(tx, some, seconds), report)
         except (NotAlone, StorageStopped, Stopping):
             raise
         except Exception:
             self._failed(some)
-            return
+            return True
         self._careful = self._careful and number < len(findings)
         self._handover.taken(number, counts)
+        return True
 
     def _see_tasks(self) -> None:
         """A task that somebody asked for is begun at once."""
@@ -112,13 +115,13 @@ class Outside:
             self._wants_whole = True
             self._wake.set()
 
-    def _enter(self, tx: Transaction, findings: list[Finding]) -> tuple[int, Counter[str]]:
+    def _enter(self, tx: Transaction, findings: list[Finding], seconds: float) -> tuple[int, Counter[str]]:
         began = self._clock.monotonic()
         number, counts = apply_findings(
             tx,
             findings,
             self._look_at,
-            lambda: self._clock.monotonic() - began,
+            lambda: self._clock.monotonic() - began > seconds,
             lost_before=self._lost_before,
         )
         count_for_task(tx, counts)
