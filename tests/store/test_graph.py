@@ -89,6 +89,20 @@ def test_pages_that_name_the_same_rare_thing_are_near_and_those_of_a_common_one_
     assert near(books, "notes/seed.md") == ["notes/mate.md"]
 
 
+def test_a_page_that_little_is_left_for_is_not_gone_to(books: Books):
+    write(books, "notes/seed.md", "about shared_thing")
+    write(books, "notes/mate.md", "about shared_thing and other_thing, see [[notes/linked]]")
+    write(books, "notes/linked.md", "linked")
+    for number in range(7):
+        write(books, f"notes/like{number}.md", "about shared_thing")
+        write(books, f"notes/unlike{number}.md", "about other_thing")
+
+    found = near(books, "notes/seed.md")
+
+    assert found[-1] == "notes/linked.md"
+    assert {path for path in found if "like" in path} == {f"notes/like{number}.md" for number in range(7)}
+
+
 def test_a_short_link_leads_to_the_page_that_is_called_so(books: Books):
     write(books, "notes/seed.md", "about the `gateway`")
     write(books, "decisions/gateway.md", "one of them")
