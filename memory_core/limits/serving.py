@@ -79,6 +79,8 @@ QUERY_MAX_CHARS = 1_000
 #: Beginnings of names that one question asks for.
 ASKED_NAMES_MAX = 12
 ASKED_NAME_MIN_CHARS = 3
+#: Of a beginning that more names have, only names that end with it are taken.
+ENTITY_STARTS_COMMON = 256
 #: Names that one question is taken for, and a name that more pages say is not asked for beside rarer ones.
 ENTITIES_MATCHED_MAX = 64
 ENTITY_PAGES_COMMON = 400

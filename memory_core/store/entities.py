@@ -81,36 +81,45 @@ def drop(tx: Transaction, page_number: int) -> None:
 
 # --- asking --------------------------------------------------------------------------------------
 
-#: Names with a word that begins with what is asked, the most like it first. A name's weight is the share of its letters
-#: that is asked for, over the number of pages that name it (counted up to a bound: a name on more pages tells little).
-_WEIGHED = f"""
+#: Names with a word that begins with what is asked, the most like it first, and on how many pages each stands (counted up to a
+#: bound). Of a beginning that very many names have, those are taken that end with it.
+_NAMES = text_statement(
+    f"""
 WITH {SCOPE},
 asked(token) AS (SELECT value FROM json_each(:tokens)),
+bounded(token, until) AS MATERIALIZED (
+    SELECT a.token, CASE WHEN {limits.ENTITY_STARTS_COMMON} < (SELECT count(*) FROM (
+        SELECT 1 FROM scope CROSS JOIN entity_starts AS s
+            ON s.project_number = scope.number AND s.start >= a.token AND s.start < a.token || char(1114111)
+        LIMIT {limits.ENTITY_STARTS_COMMON + 1})) THEN a.token || ' ' ELSE a.token || char(1114111) END
+    FROM asked AS a
+),
 matched AS (
     SELECT s.entity_number AS number, a.token AS token
-    FROM scope CROSS JOIN asked AS a CROSS JOIN entity_starts AS s
-        ON s.project_number = scope.number AND s.start >= a.token AND s.start < a.token || char(1114111)
+    FROM scope CROSS JOIN bounded AS a CROSS JOIN entity_starts AS s
+        ON s.project_number = scope.number AND s.start >= a.token AND s.start < a.until
     GROUP BY s.entity_number, a.token
 ),
 near AS MATERIALIZED (
     SELECT m.number, min(1.0, sum(length(m.token)) * 1.0 / length(e.name)) AS likeness
     FROM matched AS m JOIN entities AS e ON e.number = m.number
     GROUP BY m.number ORDER BY likeness DESC, length(e.name), m.number LIMIT {limits.ENTITIES_MATCHED_MAX}
+)
+SELECT number, likeness, (SELECT count(*) FROM (
+    SELECT 1 FROM page_entities WHERE entity_number = near.number LIMIT {limits.ENTITY_PAGES_COMMON + 1})) AS pages
+FROM near"""
+)
+#: The pages that say names, given with their weights; of a page that says several, the part where it says the weightiest.
+_PAGES = text_statement(
+    f"""
+WITH named(number, weight) AS MATERIALIZED (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:named)
 ),
-counted AS MATERIALIZED (
-    SELECT number, likeness,
-        (SELECT count(*) FROM (SELECT 1 FROM page_entities WHERE entity_number = near.number LIMIT :common + 1)) AS df
-    FROM near
-)"""
-#: Of a page named by several, the part where it says the weightiest.
-_CANDIDATES = text_statement(
-    _WEIGHED
-    + f""",
 found AS (
-    SELECT n.page_number, sum(c.likeness / c.df) AS weight, max(c.likeness / c.df) AS most, n.text_at
-    FROM counted AS c CROSS JOIN page_entities AS n ON n.entity_number = c.number
+    SELECT n.page_number, sum(c.weight) AS weight, max(c.weight) AS most, n.text_at
+    FROM named AS c CROSS JOIN page_entities AS n ON n.entity_number = c.number
         CROSS JOIN pages AS p ON p.number = n.page_number
-    WHERE c.df <= :common AND {shown()}
+    WHERE {shown()}
     GROUP BY n.page_number ORDER BY weight DESC, count(*) DESC, p.path_key, n.page_number LIMIT :limit
 )
 SELECT f.page_number, f.weight, coalesce(
@@ -118,8 +127,6 @@ SELECT f.page_number, f.weight, coalesce(
     (SELECT number FROM page_chunks WHERE page_number = f.page_number ORDER BY ord LIMIT 1)) AS chunk_number
 FROM found AS f ORDER BY f.weight DESC, f.page_number"""
 )
-#: Enough for any page of a name that is on most of them.
-_ANY = 1_000_000
 
 
 def candidates(
@@ -131,14 +138,29 @@ def candidates(
     limit: int,
 ) -> list[Row]:
     """The pages of these projects (None: of all) that name something with a word that begins like one of `tokens`:
-    page_number, chunk_number (the part that says it), weight (higher is better). Expired ones only without `now`."""
-    if not tokens:
+    page_number, chunk_number (the part that says it), weight (higher is better). Expired ones only without `now`.
+
+    A name's weight is the share of its letters that is asked for, over the number of pages that say it; a name on more than
+    `ENTITY_PAGES_COMMON` pages only answers when no rarer one does."""
+    names = (
+        reading.rows(
+            _NAMES,
+            tokens=json.dumps(tokens),
+            projects=None if project_numbers is None else json.dumps(list(project_numbers)),
+        )
+        if tokens
+        else []
+    )
+    rare = [row for row in names if row["pages"] <= limits.ENTITY_PAGES_COMMON]
+    rows = _pages(reading, rare, now=now, limit=limit)
+    if rows or len(rare) == len(names):
+        return rows
+    return _pages(reading, names, now=now, limit=limit)
+
+
+def _pages(reading: Reading, names: Sequence[Row], *, now: int | None, limit: int) -> list[Row]:
+    if not names:
         return []
-    asked = {
-        "tokens": json.dumps(tokens),
-        "projects": None if project_numbers is None else json.dumps(list(project_numbers)),
-        "now": now,
-        "limit": limit,
-    }
-    rows = reading.rows(_CANDIDATES, common=limits.ENTITY_PAGES_COMMON, **asked)
-    return rows or reading.rows(_CANDIDATES, common=_ANY, **asked)
+    # A name that is said no more goes with the last page that said it; in between it has no page.
+    weights = [(row["number"], row["likeness"] / max(row["pages"], 1)) for row in names]
+    return reading.rows(_PAGES, named=json.dumps(weights), now=now, limit=limit)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from memory_core import limits
 from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.domain.entities import entities_of
 from memory_core.store import entities
@@ -105,6 +106,19 @@ def test_a_name_on_most_pages_still_answers_when_nothing_rarer_does(books: Books
 
     assert len(found(books, "common_name")) == 5
     assert found(books, "common_name", "rare_name") == ["notes/rare.md"]
+
+
+def test_of_a_beginning_that_very_many_names_have_those_count_that_end_with_it(books: Books):
+    write(books, "notes/end.md", "about old_part")
+    write(books, "notes/begin.md", "about part_number_one")
+    assert found(books, "part") == ["notes/end.md", "notes/begin.md"]
+
+    pages = limits.ENTITY_STARTS_COMMON // 60 + 1
+    for page in range(pages):
+        write(books, f"notes/n{page}x.md", " ".join(f"part_{page}x{number}" for number in range(60)))
+
+    assert found(books, "part") == ["notes/end.md"]
+    assert found(books, "part_number") == ["notes/begin.md"]
 
 
 def test_the_part_that_says_the_name_is_what_is_found(books: Books):
