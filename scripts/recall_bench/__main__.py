@@ -7,46 +7,97 @@ import json
 import statistics
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from memory_core import bootstrap, limits
-from scripts.recall_bench import feeding, metrics, sets
-from scripts.recall_bench.sets import LabelledSet
+from scripts.recall_bench import feeding, metrics, peer, sets
+from scripts.recall_bench.sets import QUOTATION, LabelledSet
 
 #: As many as fit into one answer: a session counts once, however many of its turns are found.
 _LIMIT = 40
+#: What the table shows of the categories unless all are asked for.
+_SHOWN = ("question", QUOTATION)
 
 
 def main() -> int:
     options = _options()
-    labelled = sets.load(options.data)
+    labelled = sets.with_quotations(sets.load(options.data), options.quotations)
     bootstrap.load_commands()
     began = time.monotonic()
-    opened = feeding.in_process(labelled, options.keep) if options.in_process else feeding.over_http(labelled)
+    opened = (
+        feeding.in_process(labelled, options.keep)
+        if options.in_process
+        else feeding.over_http(labelled, options.embedder)
+    )
     with opened as (ask, database):
         documents = feeding.documents_by_event(labelled, database)
         fed = time.monotonic() - began
-        run, took, streams = _asked(labelled, ask, documents, options.limit)
-    if options.run:
+        streams: dict[str, None] = {}
+
+        def found(query: dict[str, Any]) -> list[str]:
+            answer = ask(query["text"], feeding.project_of(query["scope"]), options.limit)
+            streams.update(dict.fromkeys(answer.get("streams_active", [])))
+            return [
+                documents[hit["event_id"]]
+                for hit in answer.get("hits", [])
+                if hit.get("event_id") in documents
+            ]
+
+        told = [_measured("memoryd", labelled, found, fed=fed, run_file=options.run)]
+        told[0]["streams"] = list(streams)
+    if options.beside:
+        told += _beside(labelled, options.beside, options.limit)
+    print(json.dumps(told, indent=1) if options.json else _table(labelled, told, options))
+    return 0
+
+
+def _beside(labelled: LabelledSet, command: str, limit: int) -> list[dict[str, Any]]:
+    """What the other server finds, in each of its ways."""
+    began = time.monotonic()
+    with peer.opened(labelled, command) as ask:
+        fed = time.monotonic() - began
+        return [
+            _measured(
+                f"other, {mode}",
+                labelled,
+                lambda query, mode=mode: ask(mode, query["text"], query["scope"], limit),
+                fed=fed,
+            )
+            for mode in peer.MODES
+        ]
+
+
+def _measured(
+    name: str,
+    labelled: LabelledSet,
+    found: Callable[[dict[str, Any]], list[str]],
+    *,
+    fed: float,
+    run_file: Path | None = None,
+) -> dict[str, Any]:
+    """Each question asked once, one after another: what was found, and how long it took."""
+    run: dict[str, list[str]] = {}
+    took: list[float] = []
+    for query in labelled.queries:
+        began = time.monotonic()
+        run[query["id"]] = found(query)
+        took.append((time.monotonic() - began) * 1000)
+    if run_file:
         lines = [json.dumps({"qid": qid, "ranked": ranked}) for qid, ranked in run.items()]
-        options.run.write_text("\n".join(lines) + "\n")
-    found = {unit: metrics.evaluated(labelled, run, unit) for unit in ("document", "session")}
-    told: dict[str, Any] = {
-        "set": labelled.name,
-        "documents": len(labelled.documents),
-        "limit": options.limit,
-        "streams": streams,
+        run_file.write_text("\n".join(lines) + "\n")
+    scores = {unit: metrics.evaluated(labelled, run, unit) for unit in ("document", "session")}
+    return {
+        "system": name,
         "seconds_to_feed": round(fed, 1),
         "query_ms_p50": round(statistics.median(took), 1),
         "query_ms_p95": round(statistics.quantiles(took, n=20)[-1], 1),
         "scores": {
-            unit: {name: {"n": one.count, **one.means} for name, one in by.items()}
-            for unit, by in found.items()
+            unit: {category: {"n": one.count, **one.means} for category, one in by.items()}
+            for unit, by in scores.items()
         },
     }
-    print(json.dumps(told, indent=1) if options.json else _table(told, by_category=options.categories))
-    return 0
 
 
 def _options() -> argparse.Namespace:
@@ -58,40 +109,32 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--run", type=Path, help="write the ranked ids there, a JSON line for each question")
     parser.add_argument("--keep", type=Path, help="with --in-process: a directory whose database stays")
+    parser.add_argument("--embedder", default="none", help="of the stack: none (the default), local, …")
+    parser.add_argument("--quotations", type=int, default=0, help="that many questions more, which quote")
+    parser.add_argument("--beside", metavar="COMMAND", help="starts mcp-memory-service on standard input")
     parser.add_argument("--categories", action="store_true")
     parser.add_argument("--json", action="store_true")
     return parser.parse_args()
 
 
-def _asked(
-    labelled: LabelledSet, ask: feeding.Ask, documents: dict[str, str], limit: int
-) -> tuple[dict[str, list[str]], list[float], list[str]]:
-    """For each question the documents that its hits stand for, best first; what each took (ms); the streams that answered."""
-    run: dict[str, list[str]] = {}
-    took: list[float] = []
-    streams: dict[str, None] = {}
-    for query in labelled.queries:
-        began = time.monotonic()
-        answer = ask(query["text"], feeding.project_of(query["scope"]), limit)
-        took.append((time.monotonic() - began) * 1000)
-        streams.update(dict.fromkeys(answer.get("streams_active", [])))
-        hits = answer.get("hits", [])
-        run[query["id"]] = [documents[hit["event_id"]] for hit in hits if hit.get("event_id") in documents]
-    return run, took, list(streams)
-
-
-def _table(told: dict[str, Any], *, by_category: bool) -> str:
-    lines = [
-        f"{told['set']}: {told['documents']:,} documents, streams {', '.join(told['streams'])}, limit {told['limit']};"
-        f" fed in {told['seconds_to_feed']} s; a query {told['query_ms_p50']} ms (p50), {told['query_ms_p95']} ms (p95)",
-        "| unit | questions | n | " + " | ".join(metrics.NAMES) + " |",
-        "|---" * (3 + len(metrics.NAMES)) + "|",
+def _table(labelled: LabelledSet, told: list[dict[str, Any]], options: argparse.Namespace) -> str:
+    lines = [f"{labelled.name}: {len(labelled.documents):,} documents, limit {options.limit}"]
+    for one in told:
+        streams = f" (streams {', '.join(one['streams'])})" if "streams" in one else ""
+        lines.append(
+            f"{one['system']}{streams}: fed in {one['seconds_to_feed']} s;"
+            f" a query {one['query_ms_p50']} ms (p50), {one['query_ms_p95']} ms (p95)"
+        )
+    lines += [
+        "| system | unit | questions | n | " + " | ".join(metrics.NAMES) + " |",
+        "|---" * (4 + len(metrics.NAMES)) + "|",
     ]
-    for unit, by in told["scores"].items():
-        for category, one in by.items():
-            if category == "all" or by_category:
-                means = " | ".join(f"{one[name]:.3f}" for name in metrics.NAMES)
-                lines.append(f"| {unit} | {category} | {one['n']} | {means} |")
+    for one in told:
+        for unit, by in one["scores"].items():
+            for category, found in by.items():
+                if category in _SHOWN or options.categories:
+                    means = " | ".join(f"{found[name]:.3f}" for name in metrics.NAMES)
+                    lines.append(f"| {one['system']} | {unit} | {category} | {found['n']} | {means} |")
     return "\n".join(lines)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Generator, Iterator
@@ -25,6 +26,7 @@ from tests.tools.context import Context
 _WORKSPACE = "bench"
 _BATCH_ITEMS = 100
 _SEED_SECONDS = 600.0
+_SILENT_SECONDS = 120.0
 _COUNT = text_statement("SELECT count(*) AS found FROM observations")
 _EVENTS = text_statement(
     "SELECT o.id, s.vendor_key FROM observations o JOIN sessions s ON s.id = o.session_id"
@@ -94,10 +96,11 @@ def in_process(labelled: LabelledSet, keep: Path | None) -> Generator[tuple[Ask,
 
 
 @contextmanager
-def over_http(labelled: LabelledSet) -> Generator[tuple[Ask, Database]]:
-    """A whole stack: `/hook/batch`, the writer, `/api/v1/tools/memory_query`."""
+def over_http(labelled: LabelledSet, embedder: str) -> Generator[tuple[Ask, Database]]:
+    """A whole stack: `/hook/batch`, the writer, the embeddings of `embedder` (may be `none`), `/api/v1/tools/memory_query`."""
     with tempfile.TemporaryDirectory() as scratch:
-        stack = Running(Path(scratch)).start()
+        environ = {"MEMORYD_MODELS__EMBED_PROVIDER": embedder}
+        stack = Running(Path(scratch), environ=environ).start()
         database = Database(stack.data_dir / "db" / "memory.sqlite")
         try:
             events = list(payloads(labelled))
@@ -106,6 +109,8 @@ def over_http(labelled: LabelledSet) -> Generator[tuple[Ask, Database]]:
             wait_until(
                 lambda: _count(database) >= len(events), seconds=_SEED_SECONDS, saying="every event is stored"
             )
+            if embedder != "none":
+                _embed(stack)
 
             def ask(text: str, project: str, limit: int) -> dict[str, Any]:
                 return stack.tool(
@@ -131,6 +136,20 @@ def documents_by_event(labelled: LabelledSet, database: Database) -> dict[str, s
     with database.snapshot() as reading:
         rows = reading.rows(_EVENTS)
     return {id_text(row["id"]): waiting[row["vendor_key"]].pop(0) for row in rows}
+
+
+def _embed(stack: Running) -> None:
+    """Raises `AssertionError` when no text got its vector for long."""
+    status, answer = stack.request("POST", "/api/v1/embeddings", {"all_projects": True})
+    assert status in (200, 202), answer
+    waiting, since = -1, time.monotonic()
+    while (state := stack.request("GET", "/api/v1/embeddings")[1])["pending"]:
+        if state["pending"] != waiting:
+            waiting, since = state["pending"], time.monotonic()
+            print(f"embedded: {state['progress']}", file=sys.stderr)
+        assert time.monotonic() - since < _SILENT_SECONDS, state
+        time.sleep(1)  # as a client would
+    assert state["state"] != "off", state
 
 
 def _count(database: Database) -> int:

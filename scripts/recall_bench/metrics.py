@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scripts.recall_bench.sets import LabelledSet
+from scripts.recall_bench.sets import QUOTATION, LabelledSet
 
 KS = (1, 5, 10)
 NAMES = (*(f"recall@{k}" for k in KS), *(f"hit@{k}" for k in KS), "mrr@10", "ndcg@10")
@@ -36,17 +36,17 @@ def score(ranked: Iterable[str], relevant: set[str]) -> dict[str, float]:
 
 
 def evaluated(labelled: LabelledSet, run: Mapping[str, Sequence[str]], unit: str) -> dict[str, Scores]:
-    """By category, and `all`. `unit`: `document`, or `session` (documents count for their sessions)."""
+    """By category, `all`, and `question`: all that do not quote. `unit`: `document`, or `session` (documents count for their sessions)."""
     sessions = labelled.sessions
-    rows: dict[str, list[dict[str, float]]] = {"all": []}
+    rows: dict[str, list[dict[str, float]]] = {}
     for query in labelled.queries:
         relevant = set(query["rel_docs" if unit == "document" else "rel_sessions"])
         if not relevant:
             continue
         ranked = run.get(query["id"], ())
         one = score(ranked if unit == "document" else (sessions.get(each, each) for each in ranked), relevant)
-        rows["all"].append(one)
-        rows.setdefault(query["category"], []).append(one)
+        for name in {"all", query["category"], "question" if query["category"] != QUOTATION else QUOTATION}:
+            rows.setdefault(name, []).append(one)
     return {
         category: Scores(
             count=len(ones), means={name: sum(one[name] for one in ones) / len(ones) for name in NAMES}
