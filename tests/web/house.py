@@ -73,6 +73,8 @@ class House:
         claim_owner(self.redis, self.keys, self._epoch, "test")
         self.parts: Parts = build(self.settings, redactor=_redactor())
         self.app: Flask = create_app(self.settings, self.parts)
+        # As a web process does after its fork, except that it waits for nothing.
+        self.parts.line.ensure_subscribed(60.0)
 
     # --- asking ---
 

@@ -250,3 +250,14 @@ def test_logs_hold_one_record_per_line_and_no_token(served: Served) -> None:
     log = (served.settings.log_dir / "web.log").read_text()
     assert served.house.token not in log
     assert all(json.loads(line) for line in log.splitlines())
+
+
+def test_a_new_worker_hears_replies_before_it_is_asked_anything(served: Served) -> None:
+    def listeners() -> set[str]:
+        clients: Any = served.house.redis.client_list(_type="pubsub")
+        return {client["id"] for client in clients}
+
+    before = listeners()
+    os.kill(served.worker_pids()[0], signal.SIGKILL)
+
+    until(lambda: listeners() - before)

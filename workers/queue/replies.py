@@ -91,9 +91,16 @@ class Replies:
         reset = weakref.WeakMethod(self._reset)
         os.register_at_fork(after_in_child=lambda: (bound := reset()) and bound())
 
+    def start(self) -> None:
+        """Begin to subscribe, on the thread that listens; a second call begins nothing."""
+        with self.lock:
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="replies", daemon=True)
+                self._thread.start()
+
     def ensure_subscribed(self, timeout: float) -> None:
         """Return when subscribed; `Unavailable` after `timeout` seconds. Before any append that is waited for."""
-        self._start()
+        self.start()
         if not self._subscribed.wait(timeout):
             raise Unavailable("replies of the writer cannot be heard now")
 
@@ -112,18 +119,9 @@ class Replies:
         with self.lock:
             self._waiters.discard(waiter)
 
-    def close(self, timeout: float = 2.0) -> None:
-        """Ask the thread to end, and wait for it that long; it looks about once a second."""
+    def close(self) -> None:
+        """Ask the thread to end. It looks about once a second, and is not waited for: what it still hears is nobody's."""
         self._closing.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join(timeout)
-
-    def _start(self) -> None:
-        with self.lock:
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="replies", daemon=True)
-                self._thread.start()
 
     def _run(self) -> None:
         closing = self._closing
@@ -132,7 +130,7 @@ class Replies:
                 with self._client_factory() as client, client.pubsub() as subscription:
                     self._listen(subscription)
             except (RedisError, OSError) as error:
-                if self._subscribed.is_set():
+                if self._subscribed.is_set() and not closing.is_set():
                     logger.warning("replies are not heard: %s", error, extra={"action": "replies_lost"})
             self._subscribed.clear()
             closing.wait(_RETRY_SECONDS)
