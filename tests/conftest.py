@@ -1,12 +1,15 @@
-"""For every test: no embedder unless it asks for one; and how tests are spread over several processes: the long files first, so that
-none of them is left alone with one at the end."""
+"""For every test: no embedder unless it asks for one, and patience; and how tests are spread over several processes: the long files
+first, so that none of them is left alone with one at the end."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+
+from tests.patience import patient
 
 # The local one is installed here, and is on by default where it is. Also for the processes that tests start, most of which inherit
 # this environment.
@@ -41,6 +44,13 @@ LONG = (
 APART = ("tests/e2e/test_mutants.py", "tests/stack/test_real_tree.py", "tests/writer/test_storm.py")
 
 _WAITING = ("stack", "kills")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def patience() -> Iterator[None]:
+    """In this process; those that a test starts have the product's own limits."""
+    with patient():
+        yield
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

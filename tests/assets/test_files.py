@@ -192,7 +192,6 @@ def test_nothing_is_collected_while_something_is_taken_in(files: AssetFiles):
         assert is_alone
 
 
-@pytest.mark.timeout(60)
 def test_concurrent_store_and_gc_leave_a_readable_catalog_entry(files: AssetFiles):
     """Sixteen keep the same bytes sixteen times while somebody collects all the time."""
     booked: set[bytes] = set()

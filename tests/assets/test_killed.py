@@ -12,7 +12,7 @@ import pytest
 
 from memory_core.asset_files import AssetFiles
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.kills
 
 ROOT = Path(__file__).parents[2]
 FAR = 2**62

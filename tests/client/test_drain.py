@@ -303,7 +303,7 @@ def test_a_session_start_wakes_a_drain_that_pauses(
     gate.wait_for(1)
     while spool.names():
         drain_briefly(spool, settings_of(gate.url), seconds=0.3)
-    pausing.join(20)
+    pausing.join(60)
 
     assert not pausing.is_alive()
     assert len(gate.batches) == 2

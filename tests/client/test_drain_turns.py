@@ -21,8 +21,6 @@ from client.spool import Entry, Spool
 from memory_core import limits
 from tests.client.gate_server import Gate, answers, commits, in_turn, key_of
 
-pytestmark = pytest.mark.timeout(90)
-
 ROOT = Path(__file__).parents[2]
 Fill = Callable[..., list[Entry]]
 MakeSettings = Callable[..., ClientSettings]
@@ -54,7 +52,7 @@ def test_a_drain_whose_server_is_away_holds_up_no_drain_of_another_url(
     assert (report.delivered, report.is_elsewhere, spool.names()) == (8, False, [])
     assert pausing.is_alive()
     detached.nudge(wrong)
-    pausing.join(20)
+    pausing.join(60)
     assert not pausing.is_alive()
 
 
@@ -161,7 +159,7 @@ def test_a_hook_wakes_the_drain_that_pauses_because_nobody_answered(
 
     assert not detached.start(settings_of(gate.url))
 
-    pausing.join(20)
+    pausing.join(60)
     assert not pausing.is_alive()
     assert spool.names() == []
 
@@ -177,7 +175,7 @@ def test_no_hook_cuts_a_pause_that_the_server_asked_for(
     gate.wait_for(1)
     while pausing.is_alive() and time.monotonic() - started < 0.4:
         detached.nudge(settings_of(gate.url))
-    pausing.join(20)
+    pausing.join(60)
 
     assert time.monotonic() - started >= 0.5
 

@@ -39,7 +39,7 @@ def test_a_hook_waits_until_another_has_taken_its_number(tmp_path: Path):
         waiting.start()
         waiting.join(0.2)
         assert waiting.is_alive()
-    waiting.join(10)
+    waiting.join(60)
 
     assert not waiting.is_alive()
 

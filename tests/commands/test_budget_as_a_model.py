@@ -6,7 +6,6 @@ import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -238,7 +237,6 @@ class Books(RuleBasedStateMachine):
         return worker is not None and row["claim_hash"] != worker.claim
 
 
-@pytest.mark.timeout(300)
 def test_no_interleaving_passes_a_cap_and_the_books_are_right():
     run_state_machine_as_test(
         Books,

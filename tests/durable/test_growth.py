@@ -6,14 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from memory_core import bootstrap
 from memory_core.commands.compaction import QueueCompaction
 from tests.durable.directly import Holder, code, say, started
 from tests.factories import Store, database
-
-pytestmark = pytest.mark.timeout(120)
 
 SHORT, LONG = 200, 12_000
 TURN = tuple(say(f"word {number}") for number in range(10))

@@ -22,7 +22,7 @@ from tests.durable.working import HERE, said
 from tests.e2e.running import Running, wait_until
 from tests.faults.preload import SlowDisk, preloaded
 
-pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.stack, pytest.mark.kills]
 
 Stack = tuple[Running, SlowDisk]
 
@@ -90,7 +90,7 @@ def slowly(agent: Agent, disk: SlowDisk, *texts: str) -> threading.Thread:
     disk.set(400)
     thread = threading.Thread(target=agent.append, args=texts)
     thread.start()
-    wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+    wait_until(disk.is_busy, saying="a commit is under way")
     return thread
 
 
@@ -100,7 +100,7 @@ def cut(stack: Stack, act: Callable[[], Any], victim: str = "writer") -> Any:
     disk.set(400)
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(act)
-        wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+        wait_until(disk.is_busy, saying="a commit is under way")
         memoryd.kill(victim)
         disk.set(0)
         return answer.result(120)
@@ -159,7 +159,7 @@ def test_a_claim_that_dies_unanswered_is_answered_with_its_token_when_sent_again
     disk.set(400)
     thread = threading.Thread(target=agent.claim)
     thread.start()
-    wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+    wait_until(disk.is_busy, saying="a commit is under way")
 
     memoryd.kill("web")
     disk.set(0)

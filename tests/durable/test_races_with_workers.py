@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from memory_core.commands.jobs import expire_leases
 from memory_core.ids import id_bytes
 from tests.durable.agent import ok
@@ -13,7 +11,6 @@ from tests.durable.pooling import PoolWorker
 from tests.durable.working import HERE, Client, at_once, lines_of, said
 from tests.web.house import House
 
-pytestmark = pytest.mark.timeout(120)
 ROUNDS = 6
 
 

@@ -35,8 +35,6 @@ from tests.durable.session_model import Model, ending, of, replay_of
 from tests.factories import database
 from tests.jobs.compacting import compute, wake, worker
 
-pytestmark = pytest.mark.timeout(300)
-
 WHO = st.integers(0, 1)
 #: What is wrong now and then; were it wrong half of the time, little would ever be written.
 RARELY = st.sampled_from([False, False, False, False, True])

@@ -108,7 +108,7 @@ def at_once(*acts: Callable[[], Any]) -> list[Any]:
     start = threading.Barrier(len(acts))
 
     def act(do: Callable[[], Any]) -> Any:
-        start.wait(20)
+        start.wait(60)
         return do()
 
     with ThreadPoolExecutor(len(acts)) as pool:

@@ -251,7 +251,7 @@ class Soak:
             return [job for job in listed() if job["state"] not in FINAL]
 
         with suppress(AssertionError):
-            wait_until(lambda: not unfinished(), seconds=60, saying="every job has ended")
+            wait_until(lambda: not unfinished(), saying="every job has ended")
         left = [
             f"job {job['id']} ({job['kind']}) is {job['state']}: {job['last_error']}" for job in unfinished()
         ]

@@ -68,7 +68,7 @@ class HookClient:
         assert process.stderr is not None
         said = process.stderr.read()
         process.stderr.close()
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
         assert not said, said
 
     def pids(self) -> list[int]:

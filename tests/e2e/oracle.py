@@ -55,7 +55,7 @@ def stored(data_dir: Path, ledger: Ledger) -> list[str]:
         ]
 
 
-def stream(memoryd: Running, *, seconds: float = 15) -> list[str]:
+def stream(memoryd: Running, *, seconds: float = 60) -> list[str]:
     """Complaints about the broker's keys that stay: what the server does of its own accord passes through them at any time."""
     found: list[str] = []
 

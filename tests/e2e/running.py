@@ -8,8 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from redis import Redis
 
 from memory_core import config
 from memory_core.config import Settings
+from tests.patience import until as wait_until
 from tests.ports import free_pair
 from tests.store.databases import ready as make_ready
 from workers.broker import broker_url
@@ -46,17 +46,6 @@ def _patched(conditions: Sequence[str]) -> dict[str, str]:
         return {}
     path = os.pathsep.join((str(ROOT / "tests" / "mutants" / "loader"), str(ROOT)))
     return {MUTANT: ",".join(names), "PYTHONPATH": path}
-
-
-def wait_until(what: Callable[[], Any], *, seconds: float, saying: str) -> Any:
-    """Poll until `what` answers something true; fails with `saying` after `seconds`."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        found = what()
-        if found:
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"not within {seconds} s: {saying}")
 
 
 def send(pids: Iterable[int], number: int) -> None:
@@ -146,10 +135,10 @@ class Running:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
-                self.process.wait(40)
+                self.process.wait(60)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait(10)
+                self.process.wait(60)
         for pids in self.pids().values():
             for pid in pids:
                 os.kill(pid, signal.SIGKILL)
@@ -190,9 +179,9 @@ class Running:
             send(pids, signal.SIGKILL)
             return not pids
 
-        wait_until(nobody_is_left, seconds=10, saying="every process has ended")
+        wait_until(nobody_is_left, saying="every process has ended")
         if self.process is not None:
-            self.process.wait(10)
+            self.process.wait(60)
 
     @contextmanager
     def stopped(self, *roles: str) -> Generator[None]:
@@ -222,7 +211,7 @@ class Running:
     @contextmanager
     def broker(self) -> Generator[Any]:
         """A client of this stack's broker."""
-        client = Redis.from_url(broker_url(self.settings), socket_timeout=5)
+        client = Redis.from_url(broker_url(self.settings), socket_timeout=60)
         try:
             yield client
         finally:

@@ -17,7 +17,7 @@ def test_what_is_refused_while_the_writer_stands_still_is_stored_nowhere(tmp_pat
     ledger = Ledger()
     with Running(tmp_path) as memoryd:
         with memoryd.stopped("writer"), Load(memoryd, seed=1, ledger=ledger, patient=False):
-            wait_until(lambda: ledger.statuses.get(429, 0) >= 20, seconds=20, saying="it refuses")
+            wait_until(lambda: ledger.statuses.get(429, 0) >= 20, saying="it refuses")
         said = complaints(memoryd, ledger)
 
     assert not said
@@ -30,8 +30,8 @@ def test_what_is_sent_again_after_a_refusal_is_stored_once(tmp_path: Path):
     with Running(tmp_path) as memoryd:
         with Load(memoryd, seed=2, ledger=ledger, pages_per_second=0, patient=True):
             with memoryd.stopped("writer"):
-                wait_until(lambda: ledger.statuses.get(429, 0) >= 5, seconds=20, saying="it refuses")
-            wait_until(lambda: memoryd.waiting() == 0, seconds=10, saying="it goes on")
+                wait_until(lambda: ledger.statuses.get(429, 0) >= 5, saying="it refuses")
+            wait_until(lambda: memoryd.waiting() == 0, saying="it goes on")
         said = complaints(memoryd, ledger)
 
     assert not said

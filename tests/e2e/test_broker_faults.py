@@ -46,10 +46,10 @@ def prompt(memoryd: Running, ledger: Ledger, marker: str) -> int:
 def test_without_a_broker_the_answer_is_503_and_nothing_was_kept(memoryd: Running, ledger: Ledger):
     with memoryd.stopped("supervisor"):
         (broker,) = memoryd.kill("broker")
-        wait_until(lambda: not is_alive(broker), seconds=5, saying="the broker is gone")
+        wait_until(lambda: not is_alive(broker), saying="the broker is gone")
         gone = prompt(memoryd, ledger, "evt0x0x1")
         readable = memoryd.request("GET", "/api/v1/sessions")[0]
-    wait_until(lambda: prompt(memoryd, ledger, "evt0x0x2") == 202, seconds=20, saying="it recovers")
+    wait_until(lambda: prompt(memoryd, ledger, "evt0x0x2") == 202, saying="it recovers")
 
     assert gone == 503
     assert readable == 200
@@ -62,7 +62,7 @@ def test_of_a_stopped_broker_the_outcome_is_unknown_and_the_same_id_settles_it(
     with memoryd.stopped("broker"):
         stopped = prompt(memoryd, ledger, "evt0x1x1")
         readable = memoryd.request("GET", "/api/v1/sessions")[0]
-    wait_until(lambda: prompt(memoryd, ledger, "evt0x1x1") in (200, 202), seconds=20, saying="it recovers")
+    wait_until(lambda: prompt(memoryd, ledger, "evt0x1x1") in (200, 202), saying="it recovers")
 
     assert stopped == 504
     assert readable == 200
@@ -73,7 +73,7 @@ def test_doorbells_are_heard_again_after_the_broker_was_restarted(memoryd: Runni
     """A consumer of a task queue is known to stand still after its broker came back, with its process alive."""
     for number in range(3):
         memoryd.kill("broker")
-        wait_until(lambda: memoryd.is_ready(), seconds=20, saying="the broker is back")
+        wait_until(lambda: memoryd.is_ready(), saying="the broker is back")
         before = drain_tasks(memoryd)
         wait_until(
             lambda n=number: prompt(memoryd, ledger, f"evt0x2x{n}") in (200, 202),
@@ -107,15 +107,15 @@ def test_what_a_shim_sent_survives_a_broker_that_is_wiped_with_its_disk(
                 hook_event_name="UserPromptSubmit",
                 prompt=f"{marker} was said",
             )
-        wait_until(memoryd.waiting, seconds=10, saying="some were taken: 202")
+        wait_until(memoryd.waiting, saying="some were taken: 202")
         with memoryd.stopped("supervisor"):
             (broker,) = memoryd.kill("broker")
-            wait_until(lambda: not is_alive(broker), seconds=5, saying="the broker is gone")
+            wait_until(lambda: not is_alive(broker), saying="the broker is gone")
             shutil.rmtree(memoryd.data_dir / "broker")
         stored = stored_events(memoryd.data_dir)
-    wait_until(lambda: memoryd.is_ready(), seconds=40, saying="a new broker serves")
-    wait_until(lambda: not laptop.spool.names(), seconds=60, saying="the drain has delivered everything")
-    wait_until(lambda: is_quiet(memoryd), seconds=20, saying="all is stored")
+    wait_until(lambda: memoryd.is_ready(), saying="a new broker serves")
+    wait_until(lambda: not laptop.spool.names(), saying="the drain has delivered everything")
+    wait_until(lambda: is_quiet(memoryd), saying="all is stored")
     found = stored_events(memoryd.data_dir)
     for pid in laptop.pids():
         os.kill(pid, signal.SIGTERM)

@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.durable_soak import CONDITIONS, ENVIRON, Soak
 from tests.e2e.running import Running
 
-pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.kills]
 
 
 def test_what_two_agents_did_under_kills_is_what_their_sessions_say(

@@ -15,7 +15,7 @@ import pytest
 
 from tests.e2e.running import ROOT, Running, send, wait_until
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.stack
 
 PAGES = {
     "notes/uploads.md": "# Uploads\nThe uploader tries three times before it gives up.",

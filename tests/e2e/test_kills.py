@@ -20,7 +20,6 @@ def seed() -> int:
     return int(os.environ.get("MEMORYD_TEST_SEED") or random.randrange(100_000))
 
 
-@pytest.mark.timeout(300)
 def test_every_accepted_event_takes_effect_once_whatever_is_killed(tmp_path: Path):
     # A commit takes as long as on a slow disk, so that many kills meet one.
     slow = preloaded(tmp_path / "faults", slow_ms=1)

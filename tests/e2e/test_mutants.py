@@ -75,7 +75,6 @@ def run_mutant(mutant: str, test: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("mutant", "test", "verdict"), CATCHES, ids=[mutant for mutant, _, _ in CATCHES])
 def test_a_mutant_turns_its_test_red(mutant: str, test: str, verdict: str):
     code, said = run_mutant(mutant, test)

@@ -39,7 +39,7 @@ def test_a_writer_killed_in_the_middle_of_a_commit_loses_nothing(stack: tuple[Ru
     memoryd, disk, ledger = stack
     disk.set(300)
     prompt(memoryd, ledger, "evt0x0x1")
-    wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+    wait_until(disk.is_busy, saying="a commit is under way")
 
     memoryd.kill("writer")
     stored = stored_events(memoryd.data_dir)
@@ -55,12 +55,12 @@ def test_a_broker_that_dies_between_commit_and_deletion_repeats_nothing(
     memoryd, disk, ledger = stack
     disk.set(100)
     prompt(memoryd, ledger, "evt0x0x2")
-    wait_until(disk.is_busy, seconds=10, saying="a commit is under way")
+    wait_until(disk.is_busy, saying="a commit is under way")
     (broker,) = memoryd.kill("broker", signal.SIGSTOP)
     disk.set(0)
-    wait_until(lambda: "evt0x0x2" in stored_events(memoryd.data_dir), seconds=10, saying="it is committed")
+    wait_until(lambda: "evt0x0x2" in stored_events(memoryd.data_dir), saying="it is committed")
 
     os.kill(broker, signal.SIGKILL)
-    wait_until(lambda: is_quiet(memoryd), seconds=20, saying="the entry is gone")
+    wait_until(lambda: is_quiet(memoryd), saying="the entry is gone")
 
     assert not complaints(memoryd, ledger)

@@ -45,8 +45,8 @@ def test_no_secret_lies_in_any_file_of_server_and_client(memoryd: Running, tmp_p
             laptop.hook("UserPromptSubmit", session_id="secret", cwd="/srv/secret", prompt=sample.text)
         assert laptop.spool.names()
         in_spool = found_in(laptop.home, by_shim)
-    wait_until(lambda: not laptop.spool.names(), seconds=60, saying="the drain has delivered everything")
-    wait_until(lambda: is_quiet(memoryd), seconds=20, saying="all is stored")
+    wait_until(lambda: not laptop.spool.names(), saying="the drain has delivered everything")
+    wait_until(lambda: is_quiet(memoryd), saying="all is stored")
     for pid in laptop.pids():
         os.kill(pid, signal.SIGTERM)
     in_files = found_in(memoryd.data_dir, samples)

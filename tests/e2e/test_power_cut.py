@@ -28,7 +28,6 @@ class Cut:
 CUTS = (Cut(seconds=0.5, is_held=True), Cut(seconds=3.0, is_held=False))
 
 
-@pytest.mark.timeout(300)
 def test_no_acknowledged_event_is_lost_when_the_power_goes(tmp_path: Path):
     """The book of answers lies on another disk (in this process); the whole data directory loses its power."""
     ledger = Ledger()

@@ -61,7 +61,7 @@ def test_a_second_writer_is_refused_with_the_holders_pid(tmp_path: Path):
     with Running(tmp_path) as memoryd:
         (first,) = memoryd.pids()["writer"]
         second = start_writer(memoryd)
-        said, _ = second.communicate(timeout=20)
+        said, _ = second.communicate(timeout=60)
         prompt(memoryd, ledger, "evt0x0x1")
         found = complaints(memoryd, ledger)
 
@@ -75,7 +75,7 @@ def test_a_disk_whose_locks_lie_is_refused(tmp_path: Path):
     memoryd = Running(tmp_path, environ=liar).start(ready=False)
     try:
         assert memoryd.process is not None
-        code = memoryd.process.wait(30)
+        code = memoryd.process.wait(60)
         logs = "".join(path.read_text() for path in (memoryd.data_dir / "logs").iterdir())
     finally:
         memoryd.stop()
@@ -89,7 +89,7 @@ def test_a_writer_that_was_stopped_while_another_took_over_writes_nothing(tmp_pa
     ledger = Ledger()
     with Running(tmp_path, environ=preloaded(tmp_path / "faults", locks="perhost")) as memoryd:
         prompt(memoryd, ledger, "evt0x0x1")
-        wait_until(lambda: is_quiet(memoryd), seconds=10, saying="the first event is stored")
+        wait_until(lambda: is_quiet(memoryd), saying="the first event is stored")
         (stale,) = memoryd.pids()["writer"]
         owner = owner_of(memoryd)
         disk = SlowDisk(tmp_path / "slow")
@@ -97,11 +97,11 @@ def test_a_writer_that_was_stopped_while_another_took_over_writes_nothing(tmp_pa
         with memoryd.stopped("supervisor"):
             second = start_writer(memoryd, FAULT_SLOW_FILE=str(disk.file))
             try:
-                wait_until(disk.is_busy, seconds=20, saying="the second one writes its epoch")
+                wait_until(disk.is_busy, saying="the second one writes its epoch")
                 # Stopped for so short a time that it still trusts its connection to the broker afterwards.
                 os.kill(stale, signal.SIGSTOP)
                 disk.set(0)
-                wait_until(lambda: owner_of(memoryd) != owner, seconds=20, saying="the second took over")
+                wait_until(lambda: owner_of(memoryd) != owner, saying="the second took over")
                 os.kill(second.pid, signal.SIGSTOP)
                 answer = prompt(memoryd, ledger, "evt0x0x2")
                 os.kill(stale, signal.SIGCONT)
@@ -112,11 +112,11 @@ def test_a_writer_that_was_stopped_while_another_took_over_writes_nothing(tmp_pa
                 )
                 stored = stored_events(memoryd.data_dir)
                 os.kill(second.pid, signal.SIGCONT)
-                wait_until(lambda: is_quiet(memoryd), seconds=20, saying="the second writer goes on")
+                wait_until(lambda: is_quiet(memoryd), saying="the second writer goes on")
             finally:
                 send([second.pid], signal.SIGCONT)
                 send([second.pid], signal.SIGTERM)
-                second.communicate(timeout=30)
+                second.communicate(timeout=60)
         found = complaints(memoryd, ledger)
 
     assert answer == 202
@@ -128,14 +128,14 @@ def test_a_copy_on_the_same_broker_touches_nothing_of_the_original(tmp_path: Pat
     ledger, url = Ledger(), {"MEMORYD_BROKER_URL": broker.url}
     with Running(tmp_path / "first", environ=url) as memoryd:
         prompt(memoryd, ledger, "evt0x0x1")
-        wait_until(lambda: is_quiet(memoryd), seconds=10, saying="the event is stored")
+        wait_until(lambda: is_quiet(memoryd), saying="the event is stored")
         before = owner_of(memoryd)
         copy = Running(tmp_path / "copy", environ=url)
         shutil.copytree(memoryd.data_dir, copy.data_dir, symlinks=True, ignore=sockets)
         copy.start(ready=False)
         try:
             assert copy.process is not None
-            code = copy.process.wait(30)
+            code = copy.process.wait(60)
         finally:
             copy.stop()
         after = owner_of(memoryd)

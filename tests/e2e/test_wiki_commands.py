@@ -16,7 +16,7 @@ from memory_core.store.database import Database
 from memory_core.store.statement import text_statement
 from tests.e2e.running import Running, wait_until
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(240)]
+pytestmark = pytest.mark.stack
 
 SHOP = ("--project", "shop")
 
@@ -158,9 +158,9 @@ def test_lost_files_are_written_again_after_asking_or_their_pages_are_deleted(pe
     for path in paths:
         person.writes(path, f"# {path}\n")
     person.waits_for_files(*paths)
-    wait_until(lambda: person.state().get("pages", 0) >= 8, seconds=60, saying="the files are looked at")
+    wait_until(lambda: person.state().get("pages", 0) >= 8, saying="the files are looked at")
     shutil.rmtree(person.wiki / "default" / "shop")
-    wait_until(lambda: person.state().get("held"), seconds=60, saying="the loss is seen")
+    wait_until(lambda: person.state().get("held"), saying="the loss is seen")
     pages = person.state()["pages_in_tables"]
 
     person.says("heal", answer="n\n", code=1)
@@ -177,7 +177,7 @@ def test_lost_files_are_written_again_after_asking_or_their_pages_are_deleted(pe
     assert "No file is missed" in person.err
 
     shutil.rmtree(person.wiki / "default" / "shop")
-    wait_until(lambda: person.state().get("held"), seconds=60, saying="the second loss is seen")
+    wait_until(lambda: person.state().get("held"), saying="the second loss is seen")
     person.says("heal", "--accept-deletions", answer="n\n", code=1)
     assert "are deleted" in person.err
     assert person.state()["pages_in_tables"] == pages

@@ -20,8 +20,6 @@ from tests.client.prompt import Prompt
 from tests.emelex.conftest import MakeEmelex
 from tests.emelex.databases import Emelex, answered, said
 
-pytestmark = pytest.mark.timeout(120)
-
 SCHEMAS = range(1, 7)
 
 

@@ -13,8 +13,6 @@ from tests.emelex.conftest import MakeEmelex
 from tests.emelex.databases import said
 from tests.emelex.test_import import replay, run
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def inode_of(text: str) -> str:
     return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))

@@ -23,7 +23,7 @@ from tests.emelex.databases import Emelex, said
 from tests.emelex.test_import import replay, run
 from tests.emelex.test_import_of_parts import pictured, under_way
 
-pytestmark = [pytest.mark.kills, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.kills
 
 ROOT = Path(__file__).parents[2]
 #: End of the path of the request that it dies at, and which of them.

@@ -17,8 +17,6 @@ from tests.emelex.conftest import MakeEmelex
 from tests.emelex.databases import Emelex, message, said
 from tests.emelex.test_import import replay, run, texts
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def drawn(emelex: Emelex, session_id: str, through: int, job_id: str, index: int) -> dict[str, Any]:
     return {

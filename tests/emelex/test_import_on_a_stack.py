@@ -16,7 +16,7 @@ import pytest
 from tests.e2e.running import Running, wait_until
 from tests.emelex.databases import Emelex, answered, said
 
-pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.stack, pytest.mark.kills]
 
 ROOT = Path(__file__).parents[2]
 
@@ -76,12 +76,12 @@ def test_an_import_outlives_deaths_and_memoryd_works_on_with_it(memoryd: Running
         return len(held)
 
     dying = person.begins("import-emelex", str(emelex.path))
-    wait_until(lambda: staged() >= 3, seconds=60, saying="three sessions have come")
+    wait_until(lambda: staged() >= 3, saying="three sessions have come")
     dying.kill()
     dying.communicate()
     killer = threading.Thread(
         target=lambda: (
-            wait_until(lambda: staged() >= 7, seconds=60, saying="seven sessions have come"),
+            wait_until(lambda: staged() >= 7, saying="seven sessions have come"),
             memoryd.kill("writer"),
         )
     )

@@ -17,8 +17,6 @@ from tests.emelex.conftest import MakeEmelex
 from tests.emelex.databases import Emelex, message, said
 from tests.emelex.test_import import run, texts
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def refused(person: Prompt, path: Path, *words: str) -> str:
     person.says("import-emelex", str(path), code=1)

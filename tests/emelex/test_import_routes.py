@@ -11,8 +11,6 @@ from memory_core import limits
 from tests.client.durable.gate import Gate
 from tests.durable.working import HERE, message
 
-pytestmark = pytest.mark.timeout(60)
-
 API = "/api/v1/imports/emelex"
 
 

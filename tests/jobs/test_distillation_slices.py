@@ -254,7 +254,6 @@ def test_a_job_that_was_cancelled_half_way_goes_on_when_it_is_retried(store: Sto
 
 @pytest.mark.parametrize("at", ["before its commit", "behind its commit"])
 @pytest.mark.parametrize("slice_number", [0, 1, SLICES])
-@pytest.mark.timeout(60)
 def test_a_writer_that_is_killed_at_any_slice_loses_and_doubles_nothing(
     tmp_path: Path, at: str, slice_number: int
 ):

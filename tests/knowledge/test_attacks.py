@@ -43,7 +43,6 @@ def entry(house: House) -> str:
     return house.post(f"{ROOT}/remember", {"directory": HERE, "key": "k", "content": "c"}).get_json()["id"]
 
 
-@pytest.mark.timeout(120)
 @pytest.mark.parametrize("name", BODIES)
 def test_a_value_of_another_kind_in_any_place_breaks_nothing(house: House, entry: str, name: str):
     route, body = BODIES[name](entry)

@@ -166,5 +166,5 @@ def serving(check: Callable[[Asked], Any]) -> Generator[Server]:
         server.over.set()
         server.http.shutdown()
         server.http.server_close()
-        thread.join(5)
+        thread.join(60)
     assert server.faults == []

@@ -17,8 +17,6 @@ from tests.models.conftest import HOSTILE, Bench
 from tests.models.fakes.shape import KEY, FakeLanguageModel
 from tests.models.server import Reply
 
-pytestmark = pytest.mark.timeout(30)
-
 PROMPT = "prompt-text-that-no-log-may-hold"
 
 

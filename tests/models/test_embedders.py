@@ -23,8 +23,6 @@ from tests.models.fakes.embedding import EMBEDDERS, FakeEmbedder, SeenTexts
 from tests.models.fakes.shape import KEY
 from tests.models.server import QuickClock, Reply, Server, json_reply, serving
 
-pytestmark = pytest.mark.timeout(30)
-
 USED = Usage(input_tokens=10)
 
 

@@ -18,8 +18,6 @@ from tests.models.conftest import LANGUAGE_MODELS, Bench
 from tests.models.fakes.shape import KEY
 from tests.models.server import NOW_US
 
-pytestmark = pytest.mark.timeout(30)
-
 FACTS = Schema(
     name="facts",
     json={

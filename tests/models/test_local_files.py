@@ -12,8 +12,6 @@ from memory_core.errors import Conflict, Corrupt, Invalid, NotFound, StorageFail
 from memory_core.models import local_files
 from memory_core.models.local_files import MODEL_FILE, VOCABULARY_FILE, LocalModel
 
-pytestmark = pytest.mark.timeout(30)
-
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
@@ -128,12 +126,12 @@ def test_binding_and_removal_exclude_each_other(tmp_path: Path, files: dict[str,
 
     def slowly(_model: LocalModel) -> list[str]:
         asked.set()
-        assert go_on.wait(10)
+        assert go_on.wait(60)
         return []
 
     remover = threading.Thread(target=local_files.remove, args=(models, "mine", slowly))
     remover.start()
-    assert asked.wait(10)
+    assert asked.wait(60)
     # While it is asked who refers to it, nobody can begin to.
     with pytest.raises(Conflict, match="try again"), local_files.binding(models):
         pytest.fail("a model was bound while it was removed")

@@ -22,8 +22,6 @@ from tests.models.fakes.anthropic import Anthropic
 from tests.models.fakes.shape import KEY
 from tests.models.server import QuickClock, Reply, Server, serving
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
@@ -132,6 +130,6 @@ def test_threads_that_share_a_model_do_not_share_a_call():
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(60)
 
     assert got == ["same"] * 8

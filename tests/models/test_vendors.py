@@ -23,8 +23,6 @@ from tests.models.fakes.shape import KEY
 from tests.models.server import Asked, QuickClock, Reply, Server, events, json_reply, serving
 from tests.models.test_language_models import FACTS, GOOD
 
-pytestmark = pytest.mark.timeout(30)
-
 
 def model(
     server: Server, provider: str, fake: Any, clock: QuickClock | None = None, **more: Any
@@ -142,7 +140,7 @@ def test_voyage_s_session_reads_no_files_of_the_machine_and_prints_nothing(
         # In a thread of its own: the client keeps a session for each.
         thread = threading.Thread(target=embedder.embed, args=(["private text"],))
         thread.start()
-        thread.join(20)
+        thread.join(60)
 
         assert [seen.texts for seen in map(fake.read, server.asked)] == [["private text"]]
     assert "private text" not in "".join(capfd.readouterr())

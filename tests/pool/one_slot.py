@@ -76,7 +76,7 @@ def noted_pid(notes: Path) -> int:
     def there() -> bool:
         return notes.exists() and "pid " in notes.read_text()
 
-    wait_until(there, 20)
+    wait_until(there)
     return int(notes.read_text().rpartition("pid ")[2].split()[0])
 
 

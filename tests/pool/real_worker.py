@@ -68,7 +68,7 @@ class RealWorker:
             beat = self.beat()
             return beat is not None and beat.ready and beat.pid == self.process.pid
 
-        wait_until(is_ready, 40)
+        wait_until(is_ready)
         return self
 
     def beat(self) -> heartbeat.Beat | None:

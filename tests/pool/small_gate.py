@@ -248,7 +248,7 @@ def when(go: threading.Event) -> Fault:
     """A proper answer, and not before the test says so."""
 
     def fault(handler: Handler) -> bool:
-        assert go.wait(20)
+        assert go.wait(60)
         return False
 
     return fault

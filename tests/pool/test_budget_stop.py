@@ -23,7 +23,7 @@ from tests.pool.whole_stack import Stack
 from tests.stack.conftest import make_tree, wait_until
 from web.parts import build
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.stack
 
 #: What the vendor's server counts for each answer.
 USED = 42
@@ -142,7 +142,7 @@ def test_a_budget_that_is_reached_in_mid_batch_loses_nothing_and_a_raised_cap_co
 def test_a_person_s_pause_a_check_and_nothing_without_activity(metered: Metered):
     assert metered.memoryd("llm", "pause", "--reason", "holidays")[1] == {"paused": True, "changed": True}
     metered.stack.enqueue("ask twice", kind="probe_model")
-    wait_until(lambda: metered.jobs() == {("pending", "budget", 0): 1}, 60)
+    wait_until(lambda: metered.jobs() == {("pending", "budget", 0): 1})
     code, refused = metered.memoryd("llm", "test")
     assert (code, refused["error"]["code"]) == (1, "paused")
     # Nothing was asked: neither by the job nor by anything that the server does of its own accord.
@@ -150,7 +150,7 @@ def test_a_person_s_pause_a_check_and_nothing_without_activity(metered: Metered)
 
     metered.will(2)
     assert metered.memoryd("llm", "resume")[1]["freed"] == 1
-    wait_until(lambda: metered.jobs() == {("completed", None, 0): 1}, 60)
+    wait_until(lambda: metered.jobs() == {("completed", None, 0): 1})
 
     metered.will(1, '{"word": "lighthouse"}')
     code, found = metered.memoryd("llm", "test")

@@ -23,7 +23,7 @@ from tests.pool.whole_stack import Stack, whole_stack
 from tests.stack.conftest import wait_until
 from workers import data_dir, heartbeat
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.stack
 
 HOUR = 3600
 #: Leases last as long as in the product: a renewal would repair one that a step endangers.
@@ -87,7 +87,7 @@ def second_beat(stack: Stack, clock: WallClock, tmp_path: Path) -> Iterator[None
         | {"PYTHONPATH": f"{ROOT / 'tests/mutants/loader'}:{ROOT}", "PYTHONDONTWRITEBYTECODE": "1"},
     )
     file = heartbeat.heartbeat_file(own.run_dir, "beat")
-    wait_until(lambda: (beat := heartbeat.read(file)) is not None and beat.pid == process.pid, 30)
+    wait_until(lambda: (beat := heartbeat.read(file)) is not None and beat.pid == process.pid)
     yield
     process.kill()
     process.wait()
@@ -109,7 +109,7 @@ def _slots(stack: Stack) -> list[float]:
 def _wait_for_slots(stack: Stack, *, ahead: int) -> None:
     """Until the writer staged two more by its clock: it made several turns of its duties after whatever was done before."""
     begun = datetime.now(UTC).timestamp() + ahead
-    wait_until(lambda: sum(begun < slot < begun + 600 for slot in _slots(stack)) >= 2, 60)
+    wait_until(lambda: sum(begun < slot < begun + 600 for slot in _slots(stack)) >= 2)
 
 
 @pytest.mark.usefixtures("second_beat")
@@ -123,7 +123,7 @@ def test_a_clock_that_is_set_ends_no_lease_and_makes_no_slot_twice(
     before = datetime.now(UTC).timestamp()
 
     clock.set(HOUR)
-    wait_until(lambda: len(_said(stack, "clock_stepped")) == 1, 30)
+    wait_until(lambda: len(_said(stack, "clock_stepped")) == 1)
     # One of two beats stands still: what is due is the writer's to know.
     os.kill(stack.tree.pids["beat"], signal.SIGSTOP)
     _wait_for_slots(stack, ahead=HOUR)
@@ -132,7 +132,7 @@ def test_a_clock_that_is_set_ends_no_lease_and_makes_no_slot_twice(
     os.kill(stack.tree.pids["beat"], signal.SIGCONT)
 
     clock.set(0)
-    wait_until(lambda: len(_said(stack, "clock_stepped")) == 2, 30)
+    wait_until(lambda: len(_said(stack, "clock_stepped")) == 2)
     _wait_for_slots(stack, ahead=0)
     assert stack.column(subject, "lease_until") < (before + HOUR) * MICROSECONDS
     go.touch()

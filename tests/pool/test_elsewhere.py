@@ -32,7 +32,7 @@ from tests.stack.conftest import make_tree, wait_until
 from web.parts import build
 from workers import broker
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.stack
 
 STRANGER = 54_321
 
@@ -166,7 +166,7 @@ def new_token(outside: Outside) -> str:
 def ended(process: subprocess.Popen[str]) -> str:
     process.terminate()
     try:
-        return process.communicate(timeout=20)[1]
+        return process.communicate(timeout=60)[1]
     except subprocess.TimeoutExpired:
         process.kill()
         raise
@@ -256,7 +256,7 @@ def test_a_worker_of_another_user_in_another_network_works_and_can_read_nothing_
         assert outside.stack.column(data_job, "state") == "pending"
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.communicate(timeout=30)
+        process.communicate(timeout=60)
 
     found = notes.read_text()
     assert f"uid {STRANGER}" in found

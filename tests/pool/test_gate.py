@@ -24,8 +24,6 @@ from tests.pool.small_gate import (
 )
 from workers.pool.gate import PoolGate
 
-pytestmark = pytest.mark.timeout(60)
-
 CLAIM = {"queues": ["lint"], "lease": "a lease", "worker": "w", "on_data_host": False}
 
 
@@ -52,7 +50,7 @@ def test_two_requests_at_once_use_two_connections(gate: SmallGate, client: PoolG
     both = threading.Barrier(2)
 
     def together(_: object) -> bool:
-        both.wait(10)
+        both.wait(60)
         return False
 
     gate.fail_next("claim", together, together)

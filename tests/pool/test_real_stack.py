@@ -13,7 +13,7 @@ from tests.pool.one_slot import noted_pid
 from tests.pool.whole_stack import Stack, whole_stack
 from tests.stack.conftest import is_alive, wait_until
 
-pytestmark = [pytest.mark.stack, pytest.mark.kills, pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.stack, pytest.mark.kills]
 
 
 @pytest.fixture(scope="module")
@@ -116,11 +116,11 @@ def test_a_worker_paused_past_its_lease_does_not_end_the_job_of_another(stack: S
         first, second = (paused, other) if holder == "paused" else (other, paused)
         first.send(signal.SIGSTOP)
         second.wait_ready()
-        wait_until(lambda: stack.column(subject, "worker") == second.settings.worker_name, 30)
+        wait_until(lambda: stack.column(subject, "worker") == second.settings.worker_name)
         go.touch()
         stack.wait_completed([subject])
         first.send(signal.SIGCONT)
-        wait_until(lambda: first.logged("lease_lost"), 20)
+        wait_until(lambda: first.logged("lease_lost"))
         stack.check_once([subject])
     finally:
         os.kill(stack.pool, signal.SIGCONT)
@@ -152,10 +152,10 @@ def test_the_broker_restarted_under_them_costs_no_job(stack: Stack, tmp_path: Pa
 
     killed = stack.tree.pids["broker"]
     os.kill(killed, signal.SIGKILL)
-    wait_until(lambda: stack.tree.pids.get("broker") not in (None, killed), 20)
+    wait_until(lambda: stack.tree.pids.get("broker") not in (None, killed))
     go.touch()
     stack.wait_completed(running)
-    wait_until(lambda: stack.tree.prompt("after the broker") == 200, 30)
+    wait_until(lambda: stack.tree.prompt("after the broker") == 200)
 
     stack.wait_completed(stack.enqueue(count=3))
 
@@ -166,7 +166,7 @@ def test_a_drain_of_the_tree_hands_running_jobs_back(stack: Stack, tmp_path: Pat
     child = noted_pid(tmp_path / "notes")
 
     stack.tree.process.terminate()
-    assert stack.tree.process.wait(40) == 0
+    assert stack.tree.process.wait(60) == 0
 
     assert stack.column(subject, "state") == "pending"
     assert (stack.column(subject, "failures"), stack.column(subject, "deaths")) == (0, 0)

@@ -18,8 +18,6 @@ from workers.pool.claiming import Claim, ClaimedJob
 from workers.pool.running import Report
 from workers.pool.slots import Slots
 
-pytestmark = pytest.mark.timeout(60)
-
 
 class NoChild:
     def __init__(self) -> None:
@@ -105,7 +103,7 @@ class _Run:
             self.bench.running += 1
             self.bench.most = max(self.bench.most, self.bench.running)
         self.bench.during()
-        assert self.bench.go.acquire(timeout=20)
+        assert self.bench.go.acquire(timeout=60)
         with self.bench.lock:
             self.bench.running -= 1
             self.bench.done += 1
@@ -308,7 +306,7 @@ def test_a_claim_that_is_never_answered_makes_its_slot_overdue():
     claim_next = bench._claim
 
     def stuck() -> tuple[Claim, str]:
-        assert hold.wait(20)
+        assert hold.wait(60)
         return claim_next()
 
     bench.slots._claim_next = stuck

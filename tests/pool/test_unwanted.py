@@ -13,7 +13,7 @@ from tests.pool.one_slot import QUICK, Slot, in_background, noted_pid, only_endi
 from tests.pool.small_gate import SmallGate, cut_after, says
 from tests.stack.conftest import is_alive, wait_until
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.usefixtures("probe_kinds")]
+pytestmark = pytest.mark.usefixtures("probe_kinds")
 
 
 def test_a_kind_that_obeys_a_cancel_ends_by_itself_and_its_half_result_is_not_sent(
@@ -24,7 +24,7 @@ def test_a_kind_that_obeys_a_cancel_ends_by_itself_and_its_half_result_is_not_se
     noted_pid(notes)
 
     gate.cancel = True
-    wait_until(lambda: answers, 20)
+    wait_until(lambda: answers)
 
     assert only_ending(job) == ("release", {"reason": "cancelled"})
     assert notes.read_text().endswith("obeyed\n")
@@ -76,7 +76,7 @@ def test_a_lost_lease_ends_the_computation_and_the_result_is_forgotten(
     pid = noted_pid(notes)
 
     job.lease = "somebody else's"
-    wait_until(lambda: answers, 20)
+    wait_until(lambda: answers)
 
     assert answers[0].outcome == "lost"
     assert job.endings == []

@@ -25,7 +25,7 @@ from tests.pool.whole_stack import Stack
 from tests.stack.conftest import is_alive, make_tree, wait_until
 from web.parts import build
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.stack
 
 #: An hour or a quarter of one may begin in the middle of a test.
 _UNSCHEDULED = {
@@ -171,7 +171,7 @@ def test_ctrl_c_hands_the_job_in_hand_back_and_counts_nothing(stack: Stack, at: 
     computing = noted_pid(notes)
 
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
 
     done = json.loads(out)
     assert (process.returncode, done["why"], [j["became"] for j in done["jobs"]]) == (
@@ -194,7 +194,7 @@ def test_a_worker_whose_command_is_killed_ends_with_it(stack: Stack, at: At, tmp
     computing = noted_pid(notes)
 
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
 
     wait_until(lambda: not is_alive(computing))
     at.says("jobs", "cancel", "--kind", "probe", "--yes")
@@ -291,7 +291,7 @@ def test_on_a_terminal_each_job_is_a_line_that_stays(stack: Stack, at: At) -> No
         pass  # Linux says so at the end of a terminal
     os.close(ours)
 
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
     text = shown.decode()
     assert text.count("completed  probe") == 2
     assert "2 jobs done: 2 completed." in text

@@ -67,7 +67,7 @@ class Stack:
                 return False  # the broker is away: the same is sent again, as every client does
             return answers[-1] == {"created": count}
 
-        wait_until(answered, 30)
+        wait_until(answered)
         return subjects
 
     def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
@@ -95,14 +95,14 @@ class Stack:
         return value
 
     def wait_running(self, subject: str) -> None:
-        wait_until(lambda: self.column(subject, "state") == "running", 20)
+        wait_until(lambda: self.column(subject, "state") == "running")
 
     @property
     def pool(self) -> int:
         return self.tree.pids["pool"]
 
     def wait_new_pool(self, old: int) -> None:
-        wait_until(lambda: self.tree.pids.get("pool") not in (None, old), 20)
+        wait_until(lambda: self.tree.pids.get("pool") not in (None, old))
 
     def arm(self, step: str) -> None:
         (self.home / "die-at").write_text(step)

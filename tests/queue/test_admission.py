@@ -64,7 +64,8 @@ def mark_bytes(ends: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def mark_age(ends: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    ends.client.set(ends.keys.oldest, ends.client.time()[0] * 1000 - 6_000)
+    age_ms = int(limits.BACKLOG_MAX_AGE_SECONDS * 1000)
+    ends.client.set(ends.keys.oldest, ends.client.time()[0] * 1000 - age_ms - 1_000)
 
 
 def mark_disk(ends: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:

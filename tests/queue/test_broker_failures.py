@@ -6,21 +6,23 @@ import socket
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from redis.exceptions import RedisError
 
 from memory_core import limits
 from memory_core.domain.command import Envelope
 from memory_core.errors import OutcomeUnknown, Unavailable
+from tests.patience import SECONDS, as_shipped
 from tests.queue.broker import Broker, until
 from tests.queue.conftest import disk_of, make_envelope
 from workers.queue.connect import admission_client
 
-#: What a busy machine may add to a timeout.
-SLACK_SECONDS = 0.4
+#: Half of what the gate of these tests waits for (`tests/patience.py`), and many times what the product waits for.
+SLACK_SECONDS = SECONDS / 2
 
 
 @pytest.fixture
@@ -32,6 +34,21 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     broker.close()
 
 
+@pytest.fixture
+def gate(ends: SimpleNamespace, end_factory: Callable[..., SimpleNamespace]) -> SimpleNamespace:
+    """Another gate to the queue of `ends`, with the limits that the product has."""
+    with as_shipped():
+        return end_factory()
+
+
+def is_reached(gate: SimpleNamespace) -> bool:
+    """On a crowded machine not at once, with these limits."""
+    try:
+        return gate.gate.ping()
+    except RedisError:
+        return False
+
+
 def seconds_until_refused(ends: SimpleNamespace, error: type[Exception], envelope: Envelope) -> float:
     started = time.monotonic()
     with pytest.raises(error):
@@ -41,17 +58,17 @@ def seconds_until_refused(ends: SimpleNamespace, error: type[Exception], envelop
 
 @pytest.mark.parametrize("is_connected", [True, False])
 def test_a_stopped_broker_leaves_the_outcome_unknown_and_then_takes_effect_once(
-    broker: Broker, ends: SimpleNamespace, is_connected: bool
+    broker: Broker, ends: SimpleNamespace, gate: SimpleNamespace, is_connected: bool
 ):
     ends.queue.append([make_envelope()])
-    if not is_connected:
-        ends.gate.connection_pool.disconnect()
+    if is_connected:
+        until(lambda: is_reached(gate))
     envelope = make_envelope()
     broker.stop()
 
-    took = seconds_until_refused(ends, OutcomeUnknown, envelope)
+    took = seconds_until_refused(gate, OutcomeUnknown, envelope)
 
-    assert took < limits.BROKER_APPEND_SECONDS + SLACK_SECONDS
+    assert took < SLACK_SECONDS
     broker.resume()
     assert ends.queue.append([make_envelope()]).accepted == 1
     until(lambda: ends.client.xlen(ends.keys.commands) == 3)
@@ -61,28 +78,29 @@ def test_a_stopped_broker_leaves_the_outcome_unknown_and_then_takes_effect_once(
 
 @pytest.mark.parametrize("is_connected", [True, False])
 def test_a_dead_broker_is_told_at_once_and_found_again(
-    broker: Broker, ends: SimpleNamespace, is_connected: bool
+    broker: Broker, ends: SimpleNamespace, gate: SimpleNamespace, is_connected: bool
 ):
     if is_connected:
-        ends.queue.append([make_envelope()])
+        until(lambda: is_reached(gate))
     broker.kill()
 
-    took = seconds_until_refused(ends, Unavailable, make_envelope())
+    took = seconds_until_refused(gate, Unavailable, make_envelope())
 
-    assert took < limits.BROKER_CONNECT_SECONDS + SLACK_SECONDS
+    assert took < SLACK_SECONDS
     broker.start()
+    until(lambda: is_reached(gate))
     assert ends.queue.append([make_envelope()]).accepted == 1
-    assert ends.client.xlen(ends.keys.commands) == 1 + is_connected
+    assert ends.client.xlen(ends.keys.commands) == 1
 
 
 def test_a_command_that_the_stopped_broker_got_in_part_is_known_not_to_be_kept(
-    broker: Broker, ends: SimpleNamespace
+    broker: Broker, ends: SimpleNamespace, gate: SimpleNamespace
 ):
     envelopes = [make_envelope(b"x" * 200_000) for _ in range(40)]  # more than a socket holds
     broker.stop()
 
     with pytest.raises(Unavailable):
-        ends.queue.append(envelopes)
+        gate.queue.append(envelopes)
 
     broker.resume()
     ends.client.ping()
@@ -90,12 +108,15 @@ def test_a_command_that_the_stopped_broker_got_in_part_is_known_not_to_be_kept(
     assert ends.client.xlen(ends.keys.commands) == 0
 
 
-def test_large_bodies_stay_when_the_outcome_is_unknown(broker: Broker, ends: SimpleNamespace):
+def test_large_bodies_stay_when_the_outcome_is_unknown(
+    broker: Broker, ends: SimpleNamespace, gate: SimpleNamespace
+):
     ends.queue.append([make_envelope()])
+    until(lambda: is_reached(gate))
     envelope = make_envelope(b"x" * (limits.INLINE_COMMAND_MAX_BYTES + 1))
     broker.stop()
     with pytest.raises(OutcomeUnknown):
-        ends.queue.append([envelope])
+        gate.queue.append([envelope])
 
     broker.resume()
 

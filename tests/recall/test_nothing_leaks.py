@@ -114,7 +114,6 @@ def _many(world: World, project: str, **more: str) -> None:
         world.page(project, f"notes/parse_body-uploader-{number}.md", BETTER, **more)
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("hidden", ["elsewhere", "expired"])
 def test_a_thousand_better_pages_that_may_not_be_seen_push_nothing_out(hidden: str):
     with made() as world:
@@ -133,7 +132,6 @@ def test_a_thousand_better_pages_that_may_not_be_seen_push_nothing_out(hidden: s
             assert any(expected in text for text in texts), name
 
 
-@pytest.mark.timeout(240)
 def test_a_thousand_better_turns_of_somebody_else_push_nothing_out():
     with made() as world:
         world.turn(ASKED, "ada", "the uploader once retries, says ada", key="mine")

@@ -201,9 +201,9 @@ def test_time_grows_with_the_length_only(gate: Redactor, piece: str) -> None:
 
 
 def test_what_the_native_scanner_is_slow_at_ends_with_the_budget(gate: Redactor) -> None:
-    start = time.perf_counter()
+    start = time.process_time()
     redacted = gate.redact_value([("-----BEGIN RSA " + "PRIVATE KEY-----\n") * 5_000] * 8)
-    took = time.perf_counter() - start
+    took = time.process_time() - start
 
     assert redacted.is_unscanned or redacted.counts
     assert took < 20 * limits.REDACTION_SECONDS_PER_MIB

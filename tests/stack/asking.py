@@ -18,7 +18,7 @@ def ask(url: str, basic: str = "", *, bearer: str = "", data: bytes | None = Non
     elif bearer:
         request.add_header("Authorization", f"Bearer {bearer}")
     try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
+        with urllib.request.urlopen(request, timeout=60) as answer:
             return answer.status, answer.read()
     except urllib.error.HTTPError as error:
         with error:

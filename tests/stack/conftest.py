@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections import defaultdict
@@ -18,19 +17,12 @@ from pathlib import Path
 import pytest
 
 from memory_core.config import Settings
+from tests.patience import until as wait_until
 from tests.ports import free_ports
 from tests.store.databases import ready
 from workers import broker, data_dir
 
 ROOT = Path(__file__).parents[2]
-
-
-def wait_until(happened: Callable[[], object], seconds: float = 30.0) -> None:
-    """Poll; fails the test when it did not happen in time."""
-    deadline = time.monotonic() + seconds
-    while not happened():
-        assert time.monotonic() < deadline, f"did not happen within {seconds} s: {happened}"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -152,7 +144,7 @@ class RunningTree:
             },
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as response:
+            with urllib.request.urlopen(request, timeout=60) as response:
                 return response.status
         except urllib.error.HTTPError as error:
             with error:
@@ -244,7 +236,7 @@ def make_tree(home: Path) -> Iterator[TreeStart]:
         if tree.process.poll() is None:
             tree.process.send_signal(signal.SIGTERM)
             try:
-                tree.process.wait(15)
+                tree.process.wait(60)
             except subprocess.TimeoutExpired:
                 tree.process.kill()
         # Before the pipes are read to their end: who outlived the supervisor would hold them open.

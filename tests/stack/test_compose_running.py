@@ -24,7 +24,7 @@ from tests.stack.conftest import ROOT, wait_until
 from workers import exit_codes
 from workers.celery_app import POOL_QUEUES as POOLS
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.stack
 
 
 def _runs_here(service: str) -> bool:
@@ -138,7 +138,7 @@ def test_a_pool_may_be_scaled_and_the_gate_tells_its_workers_apart(stack: Stack)
     for replica in [stack.start("lint") for _ in range(2)]:
         replica.wait_healthy()
 
-    wait_until(lambda: [worker["queues"] for worker in _workers(stack)].count(["lint"]) == 3, 30)
+    wait_until(lambda: [worker["queues"] for worker in _workers(stack)].count(["lint"]) == 3)
 
 
 def _workers(stack: Stack) -> list[dict[str, Any]]:
@@ -152,7 +152,7 @@ def test_a_job_is_done_by_the_worker_of_its_queue(stack: Stack) -> None:
     def done() -> list[dict[str, Any]]:
         return json.loads(ask(f"{gate}/api/v1/jobs?kind=idle_sessions&state=completed", bearer=token)[1])
 
-    wait_until(done, 30)
+    wait_until(done)
     assert {queue for worker in _workers(stack) for queue in worker["queues"]} == set(POOLS)
     assert all(worker["worker"].startswith(f"{worker['queues'][0]}-") for worker in _workers(stack))
 
@@ -163,7 +163,7 @@ def test_flower_shows_drains_and_looks_to_who_knows_the_password(stack: Stack) -
     assert ask(f"{url}/api/tasks")[0] == 401
     assert ask(f"{url}/api/tasks", "memoryd:guess")[0] == 401
 
-    wait_until(lambda: {task["name"] for task in tasks(url, password)} >= {"writer.drain", "pool.look"}, 20)
+    wait_until(lambda: {task["name"] for task in tasks(url, password)} >= {"writer.drain", "pool.look"})
 
 
 def test_prometheus_scrapes_the_gate(stack: Stack) -> None:
@@ -175,7 +175,7 @@ def test_prometheus_scrapes_the_gate(stack: Stack) -> None:
         found = json.loads(ask(f"{url}/api/v1/targets")[1])["data"]["activeTargets"]
         return next(one for one in found if one["labels"]["job"] == "memoryd")
 
-    wait_until(lambda: target()["health"] == "up", 30)
+    wait_until(lambda: target()["health"] == "up")
     assert target()["lastError"] == ""
     rules = json.loads(ask(f"{url}/api/v1/rules")[1])["data"]["groups"][0]["rules"]
     assert {rule["health"] for rule in rules} <= {"ok", "unknown"}

@@ -70,6 +70,6 @@ def test_a_drain_of_the_tree_ends_pool_and_beat_cleanly(start_tree: TreeStart) -
 
     tree.process.terminate()
 
-    assert tree.process.wait(20) == 0
+    assert tree.process.wait(60) == 0
     ended = {record["child"]: record["code"] for record in tree.logged("child_ended")}
     assert ended == {"web": 0, "beat": 0, "pool": 0, "writer": 0, "broker": 0}

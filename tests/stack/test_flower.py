@@ -18,7 +18,7 @@ from tests.stack.asking import ask, tasks
 from tests.stack.conftest import ROOT, RunningTree, TreeStart, wait_until
 from workers import exit_codes, heartbeat
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.stack
 
 
 def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_changes_nothing(
@@ -42,18 +42,18 @@ def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_chan
     assert ask(f"{url}/api/worker/shutdown/writer", password, data=b"")[0] == 403
 
     # What happened before it listened it never hears.
-    wait_until(lambda: any(task["name"] == "pool.look" for task in tasks(url, password)), 60)
+    wait_until(lambda: any(task["name"] == "pool.look" for task in tasks(url, password)))
     assert tree.prompt("shown in flower") == 200
-    wait_until(lambda: _applied(url, password) > 0, 60)
+    wait_until(lambda: _applied(url, password) > 0)
     tree.process.send_signal(signal.SIGTERM)
-    assert tree.process.wait(40) == exit_codes.OK
+    assert tree.process.wait(60) == exit_codes.OK
     assert tree.everybody() == set()
     assert not (tree.settings.log_dir / "flower.log").read_text().count("Inspect method")
 
 
 def _wait_for_flower(tree: RunningTree) -> None:
     """The tree is ready without it."""
-    wait_until(lambda: any(record["child"] == "flower" for record in tree.logged("child_ready")), 60)
+    wait_until(lambda: any(record["child"] == "flower" for record in tree.logged("child_ready")))
 
 
 def test_flower_without_its_port_says_which_and_why_in_a_line(settings: Settings) -> None:
@@ -65,7 +65,7 @@ def test_flower_without_its_port_says_which_and_why_in_a_line(settings: Settings
         environ = {**os.environ, **settings.environment(), "MEMORYD_FLOWER_PORT": str(port)}
         environ["MEMORYD_BROKER_URL"] = "redis://127.0.0.1:1/0"
         argv = [sys.executable, "-m", "workers.flower"]
-        run = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=40)
+        run = subprocess.run(argv, env=environ, capture_output=True, text=True, check=False, timeout=60)
 
     assert run.returncode == exit_codes.UNAVAILABLE
     assert run.stderr.startswith(f"memoryd: port {port} on 127.0.0.1 cannot be had")
@@ -88,8 +88,8 @@ def test_a_flower_that_was_killed_or_lost_its_broker_hears_again(start_tree: Tre
 
     before = tree.pids["flower"]
     os.kill(before, signal.SIGKILL)
-    wait_until(lambda: tree.pids.get("flower") not in (None, before), 10)
-    wait_until(lambda: _heard(tree) is not None, 30)
+    wait_until(lambda: tree.pids.get("flower") not in (None, before))
+    wait_until(lambda: _heard(tree) is not None)
 
     os.kill(tree.pids["broker"], signal.SIGKILL)
     killed_at = time.monotonic()
@@ -111,7 +111,7 @@ def test_flower_that_is_not_installed_is_said_at_once(tmp_path: Any) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
     assert run.returncode == exit_codes.UNAVAILABLE

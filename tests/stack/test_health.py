@@ -137,7 +137,7 @@ def test_the_exit_code_is_that_of_all_and_the_sick_ones_are_named(
             capture_output=True,
             text=True,
             check=False,
-            timeout=30,
+            timeout=60,
         )
 
     start_broker(settings)

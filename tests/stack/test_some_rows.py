@@ -23,7 +23,7 @@ from workers.supervisor import run
 from workers.supervisor.lock import TreeLock
 from workers.supervisor.table import some_of, table
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(60)]
+pytestmark = pytest.mark.stack
 
 _TINY = "tests.stack.tiny_tree"
 
@@ -190,7 +190,7 @@ def test_a_setting_of_any_table_that_is_refused_starts_nothing(
     file = tmp_path / "elsewhere.toml"
     file.write_text(f"[{table_name}]\n{line}\n")
     tree = start_tree("workers.supervisor", *rows, environ={"MEMORYD_CONFIG_FILE": str(file)}, first=True)
-    _, complaint = tree.process.communicate(timeout=40)
+    _, complaint = tree.process.communicate(timeout=60)
 
     assert tree.process.returncode == exit_codes.REFUSED
     assert key in complaint
@@ -201,7 +201,7 @@ def test_a_setting_of_any_table_that_is_refused_starts_nothing(
 
 def test_a_variable_of_a_table_that_is_refused_starts_nothing(start_tree: TreeStart) -> None:
     tree = start_tree("client", "up", environ={"MEMORYD_MODELS__PROVIDR": "openai"}, first=True)
-    _, complaint = tree.process.communicate(timeout=40)
+    _, complaint = tree.process.communicate(timeout=60)
 
     assert tree.process.returncode == exit_codes.REFUSED
     assert complaint.startswith("memoryd: [models] has no key providr")
@@ -213,7 +213,7 @@ def test_a_gate_that_refuses_its_settings_says_so_in_a_line_and_ends_for_good(se
     environ["MEMORYD_MODELS__PROVIDER"] = "oracle"
     argv = ["-m", "gunicorn", "--config", "python:web.gunicorn_conf", "web.app:create_app()"]
     gate = subprocess.run(
-        [sys.executable, *argv], env=environ, capture_output=True, text=True, check=False, timeout=40
+        [sys.executable, *argv], env=environ, capture_output=True, text=True, check=False, timeout=60
     )
 
     assert gate.returncode == exit_codes.REFUSED

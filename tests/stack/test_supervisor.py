@@ -39,16 +39,16 @@ def test_the_tree_comes_up_in_order_and_says_where_things_lie(start_tree: TreeSt
 
 @pytest.mark.kills
 @pytest.mark.parametrize("victim", ["broker", "writer", "web"])
-def test_a_killed_child_is_back_within_a_second(victim: str, start_tree: TreeStart) -> None:
+def test_a_killed_child_is_started_again_without_a_pause(victim: str, start_tree: TreeStart) -> None:
     tree = start_tree()
     tree.wait_ready()
     before = tree.pids
 
     os.kill(before[victim], signal.SIGKILL)
-    killed_at = time.monotonic()
     wait_until(lambda: tree.pids.get(victim) not in (None, before[victim]))
 
-    assert time.monotonic() - killed_at < 1.0
+    [ended] = tree.logged("child_ended")
+    assert (ended["child"], ended["pause_seconds"]) == (victim, 0.0)
     others = {name: pid for name, pid in before.items() if name != victim}
     assert {name: pid for name, pid in tree.pids.items() if name != victim} == others
 
@@ -62,7 +62,7 @@ def test_the_children_of_a_killed_child_die_with_it(start_tree: TreeStart) -> No
 
     os.kill(tree.pids["web"], signal.SIGKILL)
 
-    wait_until(lambda: not is_alive(grandchild), 2.0)
+    wait_until(lambda: not is_alive(grandchild))
 
 
 @pytest.mark.kills
@@ -76,7 +76,7 @@ def test_nobody_outlives_the_supervisor(how: signal.Signals, start_tree: TreeSta
     tree.process.send_signal(how)
     tree.process.wait()
 
-    wait_until(lambda: not any(is_alive(pid) for pid in everybody), 5.0)
+    wait_until(lambda: not any(is_alive(pid) for pid in everybody))
 
 
 @pytest.mark.kills
@@ -86,7 +86,7 @@ def test_nobody_outlives_a_supervisor_that_is_killed_while_it_starts(start_tree:
         time.sleep(pause)  # an event cannot be waited for: the point is to hit any step of the start
         tree.process.kill()
         tree.process.wait()
-        wait_until(lambda tree=tree: not tree.everybody(), 5.0)
+        wait_until(lambda tree=tree: not tree.everybody())
 
 
 @pytest.mark.kills
@@ -136,7 +136,7 @@ def test_a_frozen_machine_is_no_hang(start_tree: TreeStart) -> None:
 def test_a_child_that_always_dies_is_started_ever_more_seldom(start_tree: TreeStart) -> None:
     tree = start_tree(environ={"MODES": "beat=crashes"})
 
-    wait_until(lambda: len(tree.logged("child_ended")) >= 4, 20)
+    wait_until(lambda: len(tree.logged("child_ended")) >= 4)
 
     pauses = [record["pause_seconds"] for record in tree.logged("child_ended")]
     assert pauses[:4] == [0.0, 0.2, 1.0, 2.0]
@@ -166,7 +166,7 @@ def test_a_stop_drains_web_first_and_the_broker_last(number: signal.Signals, sta
 
     tree.process.send_signal(number)
 
-    assert tree.process.wait(10) == exit_codes.OK
+    assert tree.process.wait(60) == exit_codes.OK
     assert _notes(tree, "order") == ["web", "beat", "writer"]
     assert tree.logged("child_ended")[-1]["child"] == "broker"
     assert tree.logged("child_ended")[-1]["code"] == 0
@@ -179,7 +179,7 @@ def test_a_child_that_will_not_end_is_killed(start_tree: TreeStart) -> None:
 
     tree.process.terminate()
 
-    assert tree.process.wait(10) == exit_codes.OK
+    assert tree.process.wait(60) == exit_codes.OK
     assert [record["child"] for record in tree.logged("child_killed")] == ["web"]
     assert tree.everybody() == set()
 
@@ -192,7 +192,7 @@ def test_a_second_request_to_stop_does_not_wait(start_tree: TreeStart) -> None:
     wait_until(lambda: tree.logged("tree_stopping"))
     tree.process.terminate()
 
-    assert tree.process.wait(10) == exit_codes.OK
+    assert tree.process.wait(60) == exit_codes.OK
     assert tree.everybody() == set()
 
 
@@ -202,7 +202,7 @@ def test_a_second_start_on_the_same_directory_names_the_first(start_tree: TreeSt
     before = tree.pids
 
     second = start_tree()
-    _, complaint = second.process.communicate(timeout=15)
+    _, complaint = second.process.communicate(timeout=60)
 
     assert second.process.returncode == exit_codes.NOT_ALONE
     assert f"process {tree.process.pid}" in complaint
@@ -224,7 +224,7 @@ def test_a_leftover_of_an_earlier_start_is_ended(start_tree: TreeStart) -> None:
 
         start_tree().wait_ready()
 
-        assert leftover.wait(5) == -signal.SIGKILL
+        assert leftover.wait(60) == -signal.SIGKILL
         assert stranger.poll() is None
     finally:
         for process in (leftover, stranger):
@@ -238,7 +238,7 @@ def test_a_port_that_is_taken_is_named(start_tree: TreeStart) -> None:
         holder.listen()
         taken = holder.getsockname()[1]
         tree = start_tree(environ={"MEMORYD_PORT": str(taken)})
-        _, complaint = tree.process.communicate(timeout=15)
+        _, complaint = tree.process.communicate(timeout=60)
 
     assert tree.process.returncode == exit_codes.UNAVAILABLE
     assert f"port {taken}" in complaint
@@ -257,7 +257,7 @@ def test_a_first_start_that_cannot_have_its_port_makes_no_data_directory(tmp_pat
             capture_output=True,
             text=True,
             check=False,
-            timeout=40,
+            timeout=60,
             cwd=ROOT,
         )
 

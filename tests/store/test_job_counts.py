@@ -19,8 +19,6 @@ from memory_core.store import job_counts
 from tests.factories import Store, database
 from tests.jobs.working import Sum, Worker, add_job, add_project, kind, look, registered
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:

@@ -21,8 +21,6 @@ from tests.factories import Store, database
 from workers import local_models
 from workers.writer.embeddings import Binding
 
-pytestmark = pytest.mark.timeout(90)
-
 
 @pytest.fixture
 def home(tmp_path: Path) -> Settings:

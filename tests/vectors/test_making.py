@@ -17,8 +17,6 @@ from tests.factories import Store, said, used_tool
 from tests.jobs.embedding_model import A, B, Maker, WordEmbedder
 from tests.vectors.conftest import say, texts, write
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def asked(maker: Maker) -> list[str]:
     assert maker.embedder is not None

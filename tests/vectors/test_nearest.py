@@ -24,8 +24,6 @@ from tests.jobs.embedding_model import A, B, Maker, WordEmbedder
 from tests.vectors.asking import asking
 from tests.vectors.conftest import say, texts, write
 
-pytestmark = pytest.mark.timeout(120)
-
 WORDS = ("zebra", "quokka", "walrus", "heron", "lynx", "otter")
 
 

@@ -18,8 +18,6 @@ from tests.jobs.embedding_model import A, WordEmbedder, vector_of
 from tests.models.fakes.embedding import EMBEDDERS
 from tests.models.server import Reply, serving
 
-pytestmark = pytest.mark.timeout(90)
-
 
 class Asked(WordEmbedder):
     kinds: list[str]

@@ -18,8 +18,6 @@ from tests.jobs.embedding_model import A, B, Maker, vector_of
 from tests.tools.context import Context
 from tests.vectors.conftest import say, write
 
-pytestmark = pytest.mark.timeout(60)
-
 
 @pytest.fixture
 def books(tmp_path):

@@ -53,7 +53,7 @@ class Served:
                 stdout=log,
                 stderr=log,
             )
-        until(self._is_up, seconds=60)
+        until(self._is_up)
 
     def _is_up(self) -> bool:
         assert self.process.poll() is None, self.log.read_text()
@@ -98,7 +98,7 @@ class Served:
     def close(self) -> None:
         self.process.terminate()
         try:
-            self.process.wait(20)
+            self.process.wait(60)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()

@@ -20,7 +20,7 @@ from tests.client.prompt import Prompt
 from tests.stack.conftest import wait_until
 from tests.web.served import Served
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.stack
 
 
 class Person(Prompt):
@@ -38,7 +38,7 @@ class Person(Prompt):
 
     def pool(self, route: str, **body: Any) -> Any:
         """What a pool worker asks."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=20)
+        connection = http.client.HTTPConnection("127.0.0.1", self.served.port, timeout=60)
         try:
             headers = {"Authorization": self._pool, "Content-Type": "application/json"}
             connection.request("POST", f"/pool/{route}", json.dumps({"lease": self.lease, **body}), headers)
@@ -268,7 +268,7 @@ def test_a_schedule_is_run_and_waited_for(person: Person) -> None:
     worker = threading.Thread(target=work, daemon=True)
     worker.start()
     said = person.says("schedule", "run", "idle_sessions", "--wait", "60")
-    worker.join(10)
+    worker.join(60)
 
     assert re.fullmatch(r"idle_sessions: job \S+ completed: ended 0\n", said)
 
@@ -284,7 +284,7 @@ def test_waiting_for_a_schedule_s_job_ends_with_an_error_when_it_fails_or_lasts(
     worker = threading.Thread(target=fail, daemon=True)
     worker.start()
     assert Failure.CRASHED.sentence in person.says("schedule", "run", "idle_sessions", "--wait", "60", code=1)
-    worker.join(10)
+    worker.join(60)
 
 
 def _claimed(person: Person) -> dict[str, Any]:
@@ -295,7 +295,7 @@ def _claimed(person: Person) -> dict[str, Any]:
         claims.append(person.pool("claim", queues=["forget"], worker="w"))
         return claims[-1]["job"] is not None
 
-    wait_until(is_there, 30)
+    wait_until(is_there)
     return claims[-1]
 
 

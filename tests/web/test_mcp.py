@@ -35,7 +35,7 @@ def writer(served: Served) -> None:
 
 def with_client(served: Served, work: Callable[[Client], Awaitable[Any]], **options: Any) -> Any:
     async def run() -> Any:
-        async with httpx2.AsyncClient(headers=served.house.bearer, timeout=20) as http_client:
+        async with httpx2.AsyncClient(headers=served.house.bearer, timeout=60) as http_client:
             transport = streamable_http_client(f"{served.url}/mcp", http_client=http_client)
             async with Client(transport, **options) as client:
                 return await work(client)
@@ -55,7 +55,7 @@ def rpc(method: str, version: str = LEGACY, **params: Any) -> dict[str, Any]:
 def post(served: Served, body: Any, path: str = "/mcp", **headers: str) -> tuple[int, Any, dict[str, str]]:
     given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
     given |= served.house.bearer | {name.replace("_", "-"): value for name, value in headers.items()}
-    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=60)
     try:
         data = body if isinstance(body, bytes) else json.dumps(body).encode()
         connection.request("POST", path, body=data, headers=given)

@@ -62,8 +62,8 @@ def test_after_a_restart_every_call_is_answered_as_before(pair: Served) -> None:
     before = set(pair.worker_pids())
     for pid in before:
         os.kill(pid, signal.SIGKILL)
-    until(lambda: len(pair.worker_pids()) == 2 and not before & set(pair.worker_pids()), seconds=30)
-    until(lambda: _is_answered(pair), seconds=30)
+    until(lambda: len(pair.worker_pids()) == 2 and not before & set(pair.worker_pids()))
+    until(lambda: _is_answered(pair))
     everything_answers(pair)
 
 

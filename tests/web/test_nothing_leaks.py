@@ -305,7 +305,7 @@ def command_line(world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         monkeypatch.delenv(name, raising=False)
     yield
     server.shutdown()
-    thread.join(10)
+    thread.join(60)
 
 
 @pytest.mark.parametrize(

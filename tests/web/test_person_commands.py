@@ -154,7 +154,7 @@ def test_the_demo_leaves_no_session_open(served: Served, tmp_path: Path):
             " (SELECT id FROM projects WHERE name = 'memoryd-demo')"
         )
 
-    wait_until(are_over, 20)
+    wait_until(are_over)
 
 
 def test_what_a_search_prints_of_a_page_is_read_back(served: Served, tmp_path: Path):

@@ -19,13 +19,17 @@ from tests.web.served import Served
 
 pytestmark = pytest.mark.stack
 
+#: Connections that are slow, and how long somebody behind them would wait for a thread, if each had one until its time is up.
+_SLOW = 200
+_TURNS_SECONDS = _SLOW / limits.WEB_THREADS * limits.REQUEST_ARRIVAL_SECONDS / 2
+
 
 def status_of(answer: bytes) -> int:
     return int(answer.split(b" ", 2)[1]) if answer else 0
 
 
 def ask(served: Served, path: str, port: int | None = None, **headers: str) -> tuple[int, Any]:
-    connection = http.client.HTTPConnection("127.0.0.1", port or served.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", port or served.port, timeout=60)
     try:
         connection.request("GET", path, headers={"Authorization": f"Bearer {served.house.token}"} | headers)
         answer = connection.getresponse()
@@ -36,13 +40,13 @@ def ask(served: Served, path: str, port: int | None = None, **headers: str) -> t
 
 
 def test_a_body_that_says_it_is_too_long_is_refused_unread(served: Served) -> None:
-    before, began = served.rss_kib(), time.monotonic()
+    before = served.rss_kib()
+    # It ends with the connection: this waits longer than the server does for a body that it wants.
     answer = served.raw(
-        served.head("POST", "/hook", Content_Length="104857600", Content_Type="application/json")
+        served.head("POST", "/hook", Content_Length="104857600", Content_Type="application/json"), timeout=60
     )
     assert status_of(answer) == 413
-    # The connection was closed: otherwise the answer would have ended with the time to wait for more.
-    assert time.monotonic() - began < 5
+    assert b"connection: close" in answer.lower()
     assert served.rss_kib() - before < 5 * 1024
 
 
@@ -97,7 +101,7 @@ def test_readiness_names_the_part_that_is_away(served: Served) -> None:
 def test_a_killed_worker_is_replaced_and_probed_again(served: Served) -> None:
     (worker,) = served.worker_pids()
     os.kill(worker, signal.SIGKILL)
-    until(lambda: served.worker_pids() not in ([], [worker]), seconds=20)
+    until(lambda: served.worker_pids() not in ([], [worker]))
 
     def answers() -> bool:
         try:
@@ -105,7 +109,7 @@ def test_a_killed_worker_is_replaced_and_probed_again(served: Served) -> None:
         except OSError:
             return False
 
-    until(answers, seconds=20)
+    until(answers)
 
 
 @pytest.mark.parametrize(
@@ -114,15 +118,15 @@ def test_a_killed_worker_is_replaced_and_probed_again(served: Served) -> None:
     ids=["nothing", "half a head", "half a body"],
 )
 def test_slow_connections_shut_nobody_out_and_end(served: Served, start: bytes) -> None:
-    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(200)]
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(_SLOW)]
     try:
         for connection in slow:
             connection.sendall(start)
         began = time.monotonic()
         for _ in range(20):
             assert ask(served, "/api/v1/status")[0] == 200
-        assert time.monotonic() - began < 5
-        slow[0].settimeout(limits.REQUEST_ARRIVAL_SECONDS + 5)
+        assert time.monotonic() - began < _TURNS_SECONDS
+        slow[0].settimeout(limits.REQUEST_ARRIVAL_SECONDS + 60)
         slow[0].sendall(b" ")
         assert status_of(slow[0].recv(1_000)) == 408
     finally:
@@ -151,14 +155,14 @@ def test_slow_connections_shut_nobody_out_and_end(served: Served, start: bytes) 
 )
 def test_no_way_of_being_slow_occupies_the_threads(served: Served, start: bytes) -> None:
     authorised = start.replace(b"TOKEN", b"Authorization: Bearer " + served.house.token.encode())
-    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(40)]
+    slow = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(_SLOW)]
     try:
         for connection in slow:
             connection.sendall(authorised)
         began = time.monotonic()
         for _ in range(10):
             assert ask(served, "/api/v1/status")[0] == 200
-        assert time.monotonic() - began < 5
+        assert time.monotonic() - began < _TURNS_SECONDS
     finally:
         for connection in slow:
             connection.close()
@@ -175,7 +179,7 @@ def test_a_refusal_is_read_although_its_body_is_sent_to_the_end(served: Served) 
 def test_a_request_in_many_pieces_is_put_together(served: Served) -> None:
     body = json.dumps({"session_id": "s", "prompt": "slow but honest"}).encode()
     whole = served.head("POST", "/hook?agent=claude-code", Content_Length=str(len(body))) + body
-    with socket.create_connection(("127.0.0.1", served.port), timeout=10) as connection:
+    with socket.create_connection(("127.0.0.1", served.port), timeout=60) as connection:
         for _ in range(2):
             for at in range(0, len(whole), 40):
                 connection.sendall(whole[at : at + 40])

@@ -36,7 +36,7 @@ class Queue:
     def append(self, envelopes: Sequence[Envelope]) -> Admission:
         self.groups.append([e.name for e in envelopes])
         if len(self.groups) == 1:
-            assert self.go_on.wait(5)
+            assert self.go_on.wait(60)
         elif self.error is not None:
             raise self.error
         accepted = min(self.room, len(envelopes))

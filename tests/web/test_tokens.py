@@ -22,7 +22,7 @@ from tests.web.served import ROOT, Served
 from workers import data_dir
 from workers.writer.startup import acquire
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(120)]
+pytestmark = pytest.mark.stack
 
 
 @pytest.fixture(scope="module", autouse=True)

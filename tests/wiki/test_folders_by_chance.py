@@ -6,7 +6,6 @@ import shutil
 import tempfile
 from pathlib import Path
 
-import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
@@ -78,7 +77,6 @@ class Play:
         return {row["content"][row["body_start"] :] for row in rows}
 
 
-@pytest.mark.timeout(300)
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @example(steps=[("rename", "alpha", "one"), _LOOK, _LOOK, ("rename", "one", "alpha"), ("write", "c.md", "")])
 @given(steps=st.lists(STEP, min_size=3, max_size=14))

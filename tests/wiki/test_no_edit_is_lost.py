@@ -192,12 +192,10 @@ def run(examples: int, **more: Any) -> None:
     )
 
 
-@pytest.mark.timeout(300)
 def test_no_edit_is_lost_whatever_comes_together():
     run(60)
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.parametrize("mutant", [blind_exchange, open_files_dropped], ids=["blind", "open files"])
 def test_the_mutant_is_caught(monkeypatch: pytest.MonkeyPatch, mutant):
     mutant.load(monkeypatch.setattr)

@@ -76,7 +76,7 @@ def agree(writer: RunningWriter) -> None:
 def test_a_thousand_writes_make_few_commits_that_hold_them_all(patient_writer):
     writer = patient_writer
     writer.append(*(page(f"p{n % 200}", f"# Page {n % 200}\n\nstate {n}\n") for n in range(1_000)))
-    wait_until(lambda: is_committed(writer), 60)
+    wait_until(lambda: is_committed(writer))
 
     commits = person(writer.settings.wiki, "rev-list", "HEAD").split()
     assert 1 <= len(commits) <= 10
@@ -110,7 +110,7 @@ def is_written_down(writer: RunningWriter) -> bool:
 def test_a_deletion_is_two_commits_the_first_of_which_still_has_the_page(writer):
     writer.append(page("a", "# A\n"))
     writer.append(envelope(DeletePage(workspace="default", project="alpha", path="notes/a.md")))
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
 
     root = writer.settings.wiki
     newest, before = person(root, "rev-list", "HEAD").split()[:2]
@@ -124,16 +124,16 @@ def in_folder(writer: RunningWriter, folder: str | None) -> bool:
 
 def test_the_history_follows_a_folder_that_is_renamed_and_renamed_back(writer):
     writer.append(page("a", "# A\n"), page("b", "# B\n"))
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
     root = writer.settings.wiki
     before = person(root, "rev-parse", "HEAD").strip()
 
     (root / "default/alpha").rename(root / "default/elsewhere")
-    wait_until(lambda: in_folder(writer, "default/elsewhere") and is_committed(writer), 60)
+    wait_until(lambda: in_folder(writer, "default/elsewhere") and is_committed(writer))
     agree(writer)
     assert {file for file in files_at(root) if file.endswith("_meta.md")} == {"default/elsewhere/_meta.md"}
     writer.append(page("a", "# A\n\nwritten after\n"))
-    wait_until(lambda: writer.waiting() == 0 and is_committed(writer), 30)
+    wait_until(lambda: writer.waiting() == 0 and is_committed(writer))
     agree(writer)
     history = PageHistory(writer.settings, SystemClock())
     database = Database(writer.settings.database)
@@ -145,19 +145,19 @@ def test_the_history_follows_a_folder_that_is_renamed_and_renamed_back(writer):
     database.close()
 
     (root / "default/elsewhere").rename(root / "default/alpha")
-    wait_until(lambda: in_folder(writer, None) and is_committed(writer), 60)
+    wait_until(lambda: in_folder(writer, None) and is_committed(writer))
     agree(writer)
 
 
 def test_no_history_is_begun_where_a_wiki_is_gone_and_the_old_one_goes_on_when_it_is_back(writer):
     writer.append(page("a", "# A\n"))
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
     root, aside = writer.settings.wiki, writer.settings.data_dir / "unmounted"
     commit = person(root, "rev-parse", "HEAD").strip()
     root.rename(aside)
     root.mkdir()
     writer.append(page("a", "# A\n\nwritten meanwhile\n"))
-    wait_until(lambda: said(writer)["status"] == "waiting", 60)
+    wait_until(lambda: said(writer)["status"] == "waiting")
 
     assert list(root.iterdir()) == []
     root.rmdir()
@@ -177,12 +177,12 @@ def test_a_kill_at_any_moment_leaves_a_whole_history_that_catches_up(settings, s
         writer.append(*(page(f"p{chance.randrange(12)}", f"# P\n\n{kill} {n}\n") for n in range(20)))
         if kill % 2:  # a commit at once, so that some kills fall into it
             writer.append(envelope(DeletePage(workspace="default", project="alpha", path="notes/p1.md")))
-            wait_until(lambda w=writer: w.rows("SELECT 1 FROM git_batches WHERE commit_id IS NULL"), 15)
+            wait_until(lambda w=writer: w.rows("SELECT 1 FROM git_batches WHERE commit_id IS NULL"))
         time.sleep(chance.uniform(0, 0.5))
         writer.kill()
         in_flight += int(not is_written_down(writer))
     writer = start_writer()
-    wait_until(lambda: is_committed(writer), 60)
+    wait_until(lambda: is_committed(writer))
 
     assert in_flight > 0
     agree(writer)
@@ -192,11 +192,11 @@ def test_a_kill_at_any_moment_leaves_a_whole_history_that_catches_up(settings, s
 
 def test_a_lock_that_a_killed_git_left_is_removed_and_the_commit_is_made(writer):
     writer.append(page("a", "# A\n"))
-    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"))
     (writer.settings.wiki / ".git" / "index.lock").write_bytes(b"")
 
     writer.append(page("a", "# A\n\nmore\n"))
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
 
     agree(writer)
 
@@ -205,7 +205,7 @@ def test_a_damaged_history_is_repaired_and_never_holds_the_writer_up(settings, s
     start_broker(settings)
     writer = start_writer()
     writer.append(page("a", "# A\n"))
-    wait_until(lambda: is_committed(writer) and person(settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(settings.wiki, "rev-list", "--all"))
     writer.kill()
     for folder in (settings.wiki / ".git" / "objects").glob("??"):
         for file in folder.iterdir():
@@ -214,8 +214,8 @@ def test_a_damaged_history_is_repaired_and_never_holds_the_writer_up(settings, s
 
     writer = start_writer()
     writer.append(page("b", "# B\n"))
-    wait_until(lambda: len(writer.rows("SELECT 1 FROM pages")) == 2, 10)
-    wait_until(lambda: said(writer).get("note") and is_committed(writer), 60)
+    wait_until(lambda: len(writer.rows("SELECT 1 FROM pages")) == 2)
+    wait_until(lambda: said(writer).get("note") and is_committed(writer))
 
     agree(writer)
     assert list(settings.history_aside.iterdir()) != []
@@ -235,18 +235,18 @@ def test_without_git_everything_else_works_and_the_state_says_so(
     writer.stop()
 
     writer = start_writer()
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
     agree(writer)
 
 
 def test_a_page_with_a_secret_that_a_person_wrote_into_its_file_is_held_back(writer):
     writer.append(page("a", "# A\n"))
-    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"))
     secret = "ghp_" + "".join(random.choices("abcdefghijkmnpqrstuvwxyzABCDEFGH23456789", k=36))
 
     (writer.settings.wiki / "default/alpha/notes/a.md").write_text(f"# A\n\ntoken = {secret}\n")
-    wait_until(lambda: said(writer).get("held_back") == ["default/alpha/notes/a.md"], 60)
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: said(writer).get("held_back") == ["default/alpha/notes/a.md"])
+    wait_until(lambda: is_committed(writer))
 
     root = writer.settings.wiki
     assert all(secret.encode() not in content for content in files_at(root).values())
@@ -266,7 +266,7 @@ def begun_anew(writer: RunningWriter, old: str) -> bool:
 @pytest.mark.parametrize("way", ["removed", "an empty one made", "another one made", "another one in it"])
 def test_a_repository_that_vanishes_under_the_writer_is_begun_anew_with_all_pages(writer, way: str):
     writer.append(*(page(name, f"# {name}\n") for name in "abc"))
-    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"))
     root = writer.settings.wiki
     old = person(root, "rev-parse", "HEAD").strip()
 
@@ -281,13 +281,13 @@ def test_a_repository_that_vanishes_under_the_writer_is_begun_anew_with_all_page
         person(root, "init", "-q")
     if way == "another one made":
         person(root, "commit", "-q", "--allow-empty", "-m", "a person's own")
-    wait_until(lambda: begun_anew(writer, old), 60)
+    wait_until(lambda: begun_anew(writer, old))
     agree(writer)
     assert said(writer)["status"] == "ok"
 
     writer.append(page("d", "# d\n"))
-    wait_until(lambda: writer.rows("SELECT 1 FROM pages WHERE path = 'notes/d.md'") != [], 30)
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: writer.rows("SELECT 1 FROM pages WHERE path = 'notes/d.md'") != [])
+    wait_until(lambda: is_committed(writer))
     agree(writer)
     writer.process.terminate()
     assert "all pages are committed anew" in writer.ended()[1]
@@ -295,12 +295,12 @@ def test_a_repository_that_vanishes_under_the_writer_is_begun_anew_with_all_page
 
 def test_a_wiki_that_was_exchanged_for_an_empty_one_and_healed_has_a_history_with_all_pages(writer):
     writer.append(page("a", "# A\n"), page("b", "# B\n"))
-    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"))
     root = writer.settings.wiki
     old = person(root, "rev-parse", "HEAD").strip()
     root.rename(root.with_name("moved"))
     root.mkdir()
-    wait_until(lambda: said(writer)["status"] == "waiting", 30)
+    wait_until(lambda: said(writer)["status"] == "waiting")
     assert "its history waits" in said(writer)["reason"]
 
     writer.append(envelope(StartHeal()))
@@ -310,17 +310,17 @@ def test_a_wiki_that_was_exchanged_for_an_empty_one_and_healed_has_a_history_wit
 
 def test_an_older_repository_that_comes_back_in_place_of_the_new_one_gets_all_pages(writer):
     writer.append(page("a", "# A\n"))
-    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"), 30)
+    wait_until(lambda: is_committed(writer) and person(writer.settings.wiki, "rev-list", "--all"))
     root = writer.settings.wiki
     old = person(root, "rev-parse", "HEAD").strip()
     (root / ".git").rename(root.with_name("old.git"))
     writer.append(page("b", "# B\n"))
-    wait_until(lambda: begun_anew(writer, old) and len(files_at(root)) == 3, 60)
+    wait_until(lambda: begun_anew(writer, old) and len(files_at(root)) == 3)
 
     (root / ".git").rename(root.with_name("new.git"))
     root.with_name("old.git").rename(root / ".git")
-    wait_until(lambda: person(root, "rev-parse", "HEAD").strip() != old, 60)
+    wait_until(lambda: person(root, "rev-parse", "HEAD").strip() != old)
 
-    wait_until(lambda: is_committed(writer), 30)
+    wait_until(lambda: is_committed(writer))
     agree(writer)
     assert person(root, "rev-parse", "HEAD~1").strip() == old

@@ -61,7 +61,7 @@ def latest(writer: RunningWriter) -> dict[str, str]:
 def test_a_wiki_that_is_gone_is_told_and_healed(writer, settings, leaves: str):
     for number in range(25):
         write(writer, f"notes/{number}.md", f"text {number}\n")
-    wait_until(lambda: status(settings).get("files") == 25, 60)
+    wait_until(lambda: status(settings).get("files") == 25)
     settings.wiki.rename(settings.data_dir / "unmounted")
     if leaves == "an empty directory":
         settings.wiki.mkdir()
@@ -69,15 +69,15 @@ def test_a_wiki_that_is_gone_is_told_and_healed(writer, settings, leaves: str):
     writer.append(command_envelope(page, token_scope="write", id=IdSource(SystemClock()).new()))
     writer.drained()
 
-    wait_until(lambda: status(settings).get("held"), 60)
+    wait_until(lambda: status(settings).get("held"))
     assert status(settings)["held"][0]["missing"] == 25
     assert str(settings.wiki) in status(settings)["away"]
     writer.append(command_envelope(StartHeal(), token_scope="admin", id=IdSource(SystemClock()).new()))
     wait_until(lambda: writer.rows("SELECT 1 FROM wiki_tasks WHERE finished_at IS NOT NULL"), 90)
 
-    wait_until(lambda: not writer.rows("SELECT 1 FROM file_outbox"), 30)
+    wait_until(lambda: not writer.rows("SELECT 1 FROM file_outbox"))
     assert len(list(settings.wiki.rglob("notes/*.md"))) == 26
-    wait_until(lambda: status(settings)["status"] == "ok", 60)
+    wait_until(lambda: status(settings)["status"] == "ok")
 
 
 def test_an_edit_is_told_at_once_and_redacted(slow_writer, settings):
@@ -87,7 +87,7 @@ def test_an_edit_is_told_at_once_and_redacted(slow_writer, settings):
     file_of(settings, "notes/a.md").write_text("edited by hand, AKIA" + "Q3EGRIXMV5TDPZJW" + "\n")
 
     # Long before the look that comes every 30 seconds.
-    wait_until(lambda: "edited by hand" in latest(writer)["notes/a.md"], 20)
+    wait_until(lambda: "edited by hand" in latest(writer)["notes/a.md"])
 
     assert "AKIA" not in latest(writer)["notes/a.md"]
     assert "AKIA" in file_of(settings, "notes/a.md").read_text()
@@ -108,7 +108,7 @@ def test_a_database_that_is_lost_comes_back_from_the_wiki(writer, settings, star
 
     anew = start_writer(MEMORYD_NEW_DATABASE="true")
     anew.append(command_envelope(StartReindex(), token_scope="admin"))
-    wait_until(lambda: anew.rows("SELECT 1 AS x FROM wiki_tasks WHERE finished_at IS NOT NULL"), 30)
+    wait_until(lambda: anew.rows("SELECT 1 AS x FROM wiki_tasks WHERE finished_at IS NOT NULL"))
 
     assert latest(anew) == before
     assert settings.install_file.read_text() == install
@@ -126,12 +126,12 @@ def test_what_stands_in_the_way_is_named_and_the_page_comes_when_it_is_gone(writ
     writer.drained()
 
     assert list(latest(writer)) == ["notes/a.md"]  # the other one was refused
-    wait_until(lambda: status(settings).get("troubles"), 20)
+    wait_until(lambda: status(settings).get("troubles"))
     assert [row["file"] for row in status(settings)["troubles"]] == ["default/alpha/notes/a.md"]
     assert "_meta.md" in status(settings)["troubles"][0]["trouble"]
     assert not file_of(settings, "notes/a.md").exists()
 
     own.rmdir()
-    wait_until(lambda: file_of(settings, "notes/a.md").exists(), 30)
-    wait_until(lambda: not status(settings)["troubles"], 30)
+    wait_until(lambda: file_of(settings, "notes/a.md").exists())
+    wait_until(lambda: not status(settings)["troubles"])
     assert writer.rows("SELECT 1 AS x FROM file_outbox") == []

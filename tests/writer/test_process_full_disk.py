@@ -63,11 +63,11 @@ def test_a_writer_that_meets_a_full_disk_at_its_start_waits_alive(small, start_w
     filler.write_bytes(
         filler.read_bytes()[: -64 * 1024]
     )  # room for a heartbeat and a log line, not for a database
-    wait_until(beats, 30)
-    wait_until(lambda: log.exists() and "cannot start yet" in log.read_text(), 30)
+    wait_until(beats)
+    wait_until(lambda: log.exists() and "cannot start yet" in log.read_text())
 
     filler.unlink()
-    wait_until(writer._is_ready, 30)
+    wait_until(writer._is_ready)
     writer.append(envelope("a"))
     writer.drained()
     assert writer.notes() == ["a"]
@@ -81,7 +81,7 @@ def test_a_disk_that_fills_under_load_stops_the_drain_and_loses_nothing(small, s
 
     sent = [envelope(f"{n}" + "y" * 20_000, key=f"y{n}") for n in range(400)]
     writer.append(*sent)
-    wait_until(lambda: writer.metrics()["is_stopped"], 30)
+    wait_until(lambda: writer.metrics()["is_stopped"])
     assert writer.waiting() > 0
     assert writer.process.poll() is None
 

@@ -22,11 +22,11 @@ def test_a_schedule_makes_jobs_by_itself_and_a_restart_makes_no_slot_twice(
     start_broker(settings)
     told = {"MEMORYD_SCHEDULES__IDLE_SESSIONS": "every 1s"}
     first = start_writer(**told)
-    wait_until(lambda: len(first.rows(SLOTS)) >= 3, 30)
+    wait_until(lambda: len(first.rows(SLOTS)) >= 3)
     first.kill()
     second = start_writer(**told)
     before = len(second.rows(SLOTS))
-    wait_until(lambda: len(second.rows(SLOTS)) > before, 30)
+    wait_until(lambda: len(second.rows(SLOTS)) > before)
 
     assert all(row["n"] == 1 for row in second.rows(SLOTS))
     # Nobody works here: one job stands for all slots.

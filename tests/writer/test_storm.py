@@ -99,7 +99,7 @@ def test_no_edit_is_lost_in_a_storm_and_everything_agrees_at_its_end(
     project = settings.wiki / "default" / "alpha"
     in_flight: list[int] = []
     with Agent(writer, seed) as agent:
-        wait_until(lambda: (project / "notes").exists(), 20)
+        wait_until(lambda: (project / "notes").exists())
         editor = subprocess.Popen(
             [sys.executable, "-m", "tests.wiki.storm_editor", project, settings.database, ledger, str(seed)],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
@@ -107,7 +107,7 @@ def test_no_edit_is_lost_in_a_storm_and_everything_agrees_at_its_end(
         try:
             for _ in range(KILLS):
                 time.sleep(SECONDS_BETWEEN_KILLS)  # the storm itself: there is nothing to wait for
-                wait_until(lambda w=writer: _in_flight(w), 20)
+                wait_until(lambda w=writer: _in_flight(w))
                 writer.kill()
                 in_flight.append(_in_flight(writer))
                 writer = start_writer()
@@ -173,12 +173,11 @@ def _git_agrees(of: Settings) -> None:
             ["git", "-C", of.wiki, "status", "--porcelain"], capture_output=True, text=True, check=True
         ).stdout
 
-    wait_until(lambda: dirty() == "", 60)
+    wait_until(lambda: dirty() == "")
     subprocess.run(["git", "-C", of.wiki, "fsck", "--strict"], check=True, capture_output=True)
 
 
 @pytest.mark.kills
-@pytest.mark.timeout(240)
 def test_a_writer_that_exchanges_files_blindly_is_caught():
     done = subprocess.run(
         [

@@ -15,8 +15,6 @@ from tests.client.durable.actors import Desk, says
 from tests.client.durable.conftest import MakeDesk
 from tests.client.durable.gate import Gate, GateServer
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def picture() -> bytes:
     """Bytes that are no text."""

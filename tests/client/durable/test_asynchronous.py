@@ -22,8 +22,6 @@ from client.durable import (
 from client.durable.asynchronous import LoopCalls
 from tests.client.durable.actors import Desk, Diary, Script, says, wants
 
-pytestmark = pytest.mark.timeout(30)
-
 
 class AsyncDesk(Desk):
     """A desk whose session is opened and used on a loop."""
@@ -110,7 +108,7 @@ def test_the_loop_goes_on_while_blocking_tools_and_models_run(tmp_path: Path) ->
 
         def waits(*_: Any) -> str:
             loop.call_soon_threadsafe(goes_on.set)
-            assert goes_on.wait(20)
+            assert goes_on.wait(60)
             goes_on.clear()
             return "noted"
 
@@ -132,7 +130,7 @@ def test_the_loop_goes_on_while_the_journal_is_written(tmp_path: Path) -> None:
 
         def block() -> None:
             loop.call_soon_threadsafe(goes_on.set)
-            assert goes_on.wait(20)
+            assert goes_on.wait(60)
 
         desk.server.steps.before["begin"] = block
         assert (await session.run("go")).text == "done"

@@ -8,14 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.client.durable.gate import Gate
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "durable-client.md").read_text()
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_the_example_runs_and_goes_on_where_it_was(gate: Gate, tmp_path: Path) -> None:
@@ -36,7 +32,7 @@ def test_the_example_runs_and_goes_on_where_it_was(gate: Gate, tmp_path: Path) -
             env=environ,
             capture_output=True,
             text=True,
-            timeout=40,
+            timeout=60,
         )
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()

@@ -15,8 +15,6 @@ from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
 from tests.durable.working import Client, said
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def test_what_is_kept_of_a_directory_is_exported(person: Prompt, gate: Gate, tmp_path: Path):
     place = asdict(identity_of(".", os.environ))

@@ -9,8 +9,6 @@ import pytest
 
 from tests.client.prompt import Prompt
 
-pytestmark = pytest.mark.timeout(120)
-
 
 def remembered(person: Prompt, key: str = "build", body: str = "make all", *more: str) -> str:
     """The id of what was just said to be so."""

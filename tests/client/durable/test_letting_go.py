@@ -17,8 +17,11 @@ from tests.client.durable.gate import Gate, GateServer
 from tests.client.durable.test_transport import settings
 from tests.queue.broker import until
 
-#: Shorter than the patience of a request, which would be waited for otherwise.
-pytestmark = pytest.mark.timeout(limits.DURABLE_PATIENCE_SECONDS - 5)
+
+@pytest.fixture(autouse=True)
+def patience_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every request: one that should not be waited for would be waited for until the test is stopped."""
+    monkeypatch.setattr(Gate, "transport", lambda self: Transport(self.settings, patience_seconds=3_600.0))
 
 
 def test_drop_releases_session_lease(make: MakeDesk, tmp_path: Path) -> None:
@@ -53,7 +56,7 @@ def test_a_server_that_never_answers_holds_up_no_program_that_failed(
 ) -> None:
     monkeypatch.setattr(limits, "DURABLE_LET_GO_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        asks = Transport(settings(f"http://127.0.0.1:{mute.getsockname()[1]}"))
+        asks = Transport(settings(f"http://127.0.0.1:{mute.getsockname()[1]}"), patience_seconds=3_600.0)
         session = HttpSession(asks, "s", identity_of(tmp_path, {"MEMORYD_HOST_ID": HOST}))
         session._lease = "l3ase"
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.client.prompt import Prompt
-
-pytestmark = pytest.mark.timeout(60)
 
 
 def test_a_paused_queue_is_said_and_not_waited_for(person: Prompt):

@@ -12,7 +12,7 @@ from tests.client.prompt import Prompt
 from tests.durable.working import HERE
 from tests.e2e.running import Running
 
-pytestmark = [pytest.mark.stack, pytest.mark.timeout(180)]
+pytestmark = pytest.mark.stack
 
 
 def test_maintenance_on_request_ends_and_says_what_it_came_to(
@@ -25,7 +25,7 @@ def test_maintenance_on_request_ends_and_says_what_it_came_to(
         session_id = memoryd.request("POST", sessions, {"directory": HERE})[1]["id"]
         assert memoryd.request("POST", f"{sessions}/{session_id}/claim", {"directory": HERE})[0] == 200
         # As if five minutes had gone by.
-        with closing(sqlite3.connect(memoryd.settings.database, timeout=30)) as outside, outside:
+        with closing(sqlite3.connect(memoryd.settings.database, timeout=60)) as outside, outside:
             outside.execute("UPDATE durable_sessions SET lease_until = 1 WHERE lease_until IS NOT NULL")
 
         assert "completed: leases cleared 1" in person.says("maintain")

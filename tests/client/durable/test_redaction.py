@@ -13,8 +13,6 @@ from tests.client.durable.actors import KEY, Desk, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
 from tests.client.durable.gate import Gate, GateServer
 
-pytestmark = pytest.mark.timeout(30)
-
 
 def new_secret() -> str:
     """A token of the form that a well-known host of code gives out."""

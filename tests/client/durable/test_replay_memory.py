@@ -95,7 +95,6 @@ def peak(tmp_path: Path, count: int) -> int:
         tracemalloc.stop()
 
 
-@pytest.mark.timeout(120)
 def test_the_peak_does_not_grow_with_the_transcript(tmp_path: Path):
     peak(tmp_path, 200)
     short, long = peak(tmp_path, 1_000), peak(tmp_path, 10_000)

@@ -23,9 +23,6 @@ from tests.client.durable.actors import Desk, Diary, says, wants
 from tests.client.durable.conftest import MakeDesk
 from tests.client.durable.gate import Gate, GateServer
 
-pytestmark = pytest.mark.timeout(30)
-
-
 # --- authority -------------------------------------------------------------------------------------
 
 

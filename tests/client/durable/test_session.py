@@ -30,8 +30,6 @@ from tests.client.durable.actors import Desk, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
 from tests.client.durable.steps import Killed
 
-pytestmark = pytest.mark.timeout(30)
-
 #: The steps of a turn with one tool that must be allowed.
 STEPS = ("begin", "plan", "ask", "decide", "start", "complete", "checkpoint", "end")
 
@@ -179,7 +177,7 @@ def test_reclaimed_session_claim_invalidates_first_writer(tmp_path: Path) -> Non
 def test_a_renewal_that_fails_cancels_the_turn_at_once_and_poisons(make: MakeDesk, tmp_path: Path) -> None:
     desk = make(tmp_path)
     asked = threading.Event()
-    session = desk.another(renew_seconds=60, pause=lambda is_over, _: is_over.wait(0) or not asked.wait(20))
+    session = desk.another(renew_seconds=60, pause=lambda is_over, _: is_over.wait(0) or not asked.wait(60))
     desk.session.release()
     session.open()
 
@@ -216,7 +214,7 @@ def test_a_tool_that_runs_when_the_lease_is_lost_is_waited_for_and_told_if_that_
         return "it is done"
 
     desk = Desk(tmp_path, Diary().tool(does=act))
-    session = desk.another(pause=lambda is_over, _: is_over.wait(0) or not renewed.wait(20))
+    session = desk.another(pause=lambda is_over, _: is_over.wait(0) or not renewed.wait(60))
     desk.session.release()
     session.open()
     desk.model.then(wants(("note", {})))
@@ -238,7 +236,7 @@ def test_the_lease_is_renewed_while_a_turn_runs(make: MakeDesk, tmp_path: Path) 
     desk.session.release()
     session.open()
     desk.server.steps.after["renew"] = thrice.release
-    desk.model.then(lambda _: says("long") if all(thrice.acquire(timeout=20) for _ in range(3)) else None)
+    desk.model.then(lambda _: says("long") if all(thrice.acquire(timeout=60) for _ in range(3)) else None)
 
     assert session.run("hi").text == "long"
 

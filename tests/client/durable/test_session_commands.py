@@ -27,8 +27,6 @@ from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
 from tests.durable.working import Client, message, said
 
-pytestmark = pytest.mark.timeout(120)
-
 
 @pytest.fixture
 def session(person: Prompt, gate: Gate) -> Client:

@@ -24,8 +24,6 @@ from memory_core.errors import Invalid, NotFound, Unavailable
 from tests.client.durable.actors import HOST, Script, says
 from tests.client.durable.gate import Gate
 
-pytestmark = pytest.mark.timeout(60)
-
 
 def agent(*lines: Any, **more: Any) -> Agent:
     return Agent(**{"model": Script(*lines), "model_reference": "test:scripted"} | more)

@@ -21,9 +21,6 @@ from client.durable import (
 from tests.client.durable.actors import Diary, says, wants
 from tests.client.durable.conftest import MakeDesk
 
-pytestmark = pytest.mark.timeout(30)
-
-
 # --- a batch of which a part ran is completed (12.3, quirk 0) --------------------------------------
 
 
@@ -91,7 +88,7 @@ def test_fatal_tool_checkpoints_complete_uncertain_batch(make: MakeDesk, tmp_pat
 def test_neighbouring_calls_of_parallel_tools_run_side_by_side(make: MakeDesk, tmp_path: Path) -> None:
     together = threading.Barrier(3)
     diary = Diary()
-    meet = diary.tool("meet", does=lambda *_: f"met {together.wait(20)}", is_parallel=True)
+    meet = diary.tool("meet", does=lambda *_: f"met {together.wait(60)}", is_parallel=True)
     desk = make(tmp_path, meet)
     desk.model.then(wants(*[("meet", {"n": n}) for n in range(3)]), says("done"))
 
@@ -109,7 +106,7 @@ def test_results_of_calls_that_end_in_another_order_stand_in_the_order_of_the_pl
 
     def act(given: Mapping[str, Any], _: Any) -> str:
         if given["n"] == 1:
-            assert second.wait(20)
+            assert second.wait(60)
         else:
             second.set()
         return f"result {given['n']}"
@@ -149,7 +146,7 @@ def test_a_cancelled_turn_waits_for_tools_that_finish_what_they_began(make: Make
     both = threading.Barrier(2)
 
     def act(given: Mapping[str, Any], context: Any) -> str:
-        both.wait(20)
+        both.wait(60)
         if given["n"] == 1:
             desk.session.cancel()
             return "first"

@@ -22,9 +22,6 @@ from memory_core.errors import Invalid
 from tests.client.durable.actors import NUMBERED, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
 
-pytestmark = pytest.mark.timeout(30)
-
-
 # --- what becomes a result of its own ------------------------------------------------------------
 
 

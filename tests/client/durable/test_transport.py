@@ -21,8 +21,6 @@ from client.settings import ClientSettings
 from memory_core import errors, limits
 from memory_core.clock import FakeClock
 
-pytestmark = pytest.mark.timeout(30)
-
 #: Closes the connection without a word.
 SILENCE = (0, {}, {})
 GOOD = (200, {"ok": True}, {})

@@ -20,8 +20,6 @@ from memory_core.errors import Invalid
 from tests.client.durable.actors import Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
 
-pytestmark = pytest.mark.timeout(30)
-
 
 def test_the_input_is_journaled_before_the_model_is_asked(make: MakeDesk, tmp_path: Path) -> None:
     seen: list[list[str]] = []

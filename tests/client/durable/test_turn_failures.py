@@ -23,9 +23,6 @@ from memory_core.errors import OutcomeUnknown, Unavailable
 from tests.client.durable.actors import Desk, Diary, allowing, says, wants
 from tests.client.durable.conftest import MakeDesk
 
-pytestmark = pytest.mark.timeout(30)
-
-
 # --- the listener --------------------------------------------------------------------------------
 
 

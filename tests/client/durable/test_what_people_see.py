@@ -16,8 +16,6 @@ from tests.client.durable.gate import Gate
 from tests.client.prompt import Prompt
 from tests.durable.working import Client, said
 
-pytestmark = pytest.mark.timeout(120)
-
 #: A title that clears the screen, turns the line round and writes lines and columns of its own.
 CRAFTED = "a\x1b[2J\x07b\u202ec\u2066d\tfree\t9\nstays: nothing"
 DRIVES = {"\x1b", "\x07", "\u202e", "\u2066"}
