@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
+
+from memory_core import limits
 from tests.web.house import House
 
 
@@ -27,16 +32,26 @@ def test_what_one_agent_leaves_the_next_is_given_and_given_again(house: House) -
     assert (other.status_code, other.text) == (200, "")
 
 
+@contextmanager
+def no_writer(house: House) -> Iterator[None]:
+    """Nobody answers, and nobody waits for it."""
+    house.stop_writer()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "HANDOFF_WAIT_SECONDS", 0.05)
+        yield
+
+
 def test_without_a_writer_the_session_starts_with_nothing(house: House) -> None:
-    answer = ask(house, "c1")
+    with no_writer(house):
+        answer = ask(house, "c1")
     assert (answer.status_code, answer.text) == (200, "")
 
 
 def test_an_offer_that_comes_too_late_ties_the_handoff_to_nobody(house: House) -> None:
     house.start_writer()
     session(house, "s1", "Round the fees half-even.")
-    house.stop_writer()
-    assert ask(house, "gone").text == ""
+    with no_writer(house):
+        assert ask(house, "gone").text == ""
     house.start_writer()
     assert "half-even" in ask(house, "c2").text
 
@@ -97,8 +112,8 @@ def test_a_brief_is_of_the_sessions_project_wherever_it_went(house: House) -> No
 def test_a_brief_needs_no_writer_and_a_token_that_may_read(house: House) -> None:
     house.start_writer()
     write(house, "_rules/r", "# R\n\nof the repo")
-    house.stop_writer()
-    assert "of the repo" in brief(house)
     bearer = {"Authorization": f"Bearer {house.add_token('capture')}"}
     path = "/handoff?agent=codex&cwd=/srv/repo&session_id=c9&briefing=1"
-    assert "of the repo" not in house.client().get(path, headers=bearer).text
+    with no_writer(house):
+        assert "of the repo" in brief(house)
+        assert "of the repo" not in house.client().get(path, headers=bearer).text
