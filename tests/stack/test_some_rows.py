@@ -182,6 +182,8 @@ def test_who_has_no_home_is_told_how_to_reach_the_server_all_the_same(
         ("schedules", 'idle_sessions = "now and then"', "[schedules] idle_sessions", ()),
         ("budget", "tokens_per_dya = 5", "[budget] has no key tokens_per_dya", ("--only", "beat")),
         ("budget", "kind.juggling = {}", "kind.juggling", ()),
+        ("memory", "no_such_key = 5", "[memory]", ()),
+        ("retention", "no_such_key = 5", "[retention] has no key no_such_key", ()),
     ],
 )
 def test_a_setting_of_any_table_that_is_refused_starts_nothing(

@@ -17,7 +17,7 @@ from memory_core import config
 from memory_core.clock import Clock, SystemClock
 from memory_core.config import Settings
 from memory_core.errors import CoreError, Invalid, Unavailable
-from workers import broker, data_dir, exit_codes, logs
+from workers import broker, data_dir, exit_codes, logs, settings_check
 from workers.supervisor.child import Child
 from workers.supervisor.lock import Roster, TreeLock, end_leftovers
 from workers.supervisor.ports import require_free
@@ -30,9 +30,6 @@ logger = logging.getLogger(__name__)
 
 _CHECK_SECONDS = 10
 _SETTINGS_CHECK_SECONDS = 60
-#: Tables of the configuration that the rooms read for themselves.
-_ROOMS_TABLES = ("models", "budget", "schedules")
-
 
 Rows = Callable[[Settings, broker.Endpoint | None, Clock], Sequence[ChildSpec]]
 
@@ -70,7 +67,7 @@ def _run(settings: Settings, clock: Clock, rows: Rows, only: Sequence[str], *, a
     endpoint = broker.choose(settings) if is_embedded else None
     specs = some_of(rows(settings, endpoint, clock), only)
     environ = data_dir.environment(settings, _absolute_path(os.environ))
-    if any(config.section(settings, name) for name in _ROOMS_TABLES):
+    if settings_check.tables(settings):
         _asked("workers.settings_check", environ, _SETTINGS_CHECK_SECONDS)
     if not settings.marker_file.exists():
         # Nothing of ours can hold a port yet, and a first start that cannot be leaves nothing behind.
