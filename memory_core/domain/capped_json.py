@@ -67,10 +67,13 @@ def _children(item: Any, text_max_bytes: int | None, what: str) -> list[Any]:
 
 
 def _check_text(text: str, max_bytes: int | None, what: str) -> None:
-    try:
-        size = len(text) if text.isascii() else len(text.encode())
-    except UnicodeEncodeError:
-        raise _half_a_character(what) from None
+    size = len(text) if text.isascii() else 0
+    # In slices: of a long text the bytes never exist as a whole.
+    for start in range(0, 0 if size else len(text), _SLICE):
+        try:
+            size += len(text[start : start + _SLICE].encode())
+        except UnicodeEncodeError:
+            raise _half_a_character(what) from None
     if max_bytes is not None and size > max_bytes:
         raise Invalid(
             f"{what} holds a text of more than {max_bytes} bytes (UTF-8); divide it, or send it as an asset"

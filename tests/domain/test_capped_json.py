@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from memory_core import limits
 from memory_core.domain import capped_json
 from memory_core.domain.capped_json import TooLong
 from memory_core.errors import Invalid
@@ -84,17 +85,23 @@ def test_half_a_character_is_refused():
         capped_json.encode(["\ud83d"], max_bytes=LARGE)
 
 
-def test_the_whole_text_never_exists_where_it_is_too_long():
-    value = ["x" * 100_000] * 500  # 50 MB as JSON, of one text
+@pytest.mark.parametrize(
+    "value",
+    [["x" * 100_000] * 200, "y" * 20_000_000, {"a": ["é" * 10_000_000]}, [[0] * 300] * 200],
+    ids=["many texts", "one text", "characters of two bytes", "many numbers"],
+)
+@pytest.mark.parametrize("act", [capped_json.encode, capped_json.measure])
+def test_the_whole_text_never_exists_where_it_is_too_long(value: Any, act: Any):
+    """Its shape is looked at first, level by level: at most as many references as there may be values."""
+    cap = 100_000
     tracemalloc.start()
     with pytest.raises(TooLong):
-        capped_json.encode(value, max_bytes=1_000_000)
-    with pytest.raises(TooLong):
-        capped_json.encode("y" * 50_000_000, max_bytes=1_000_000)
+        act(value, max_bytes=cap)
     held = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
 
-    assert held < 60_000_000  # the argument itself, and a cap's worth
+    references = 8 * limits.DURABLE_JSON_NODES_MAX * 2
+    assert held < 3 * cap + references < 1_500_000
 
 
 def test_a_long_text_comes_in_pieces():
