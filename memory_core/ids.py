@@ -45,7 +45,7 @@ def id_bytes(text: str) -> bytes:
     try:
         return uuid.UUID(text).bytes
     except ValueError as error:
-        raise Invalid(f"not an id: {text[:64]!r}") from error
+        raise Invalid(f"not an id: {text[:64]!r}; an id is the whole UUID, as a list shows it") from error
 
 
 @lru_cache(maxsize=1_024)

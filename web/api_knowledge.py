@@ -53,8 +53,10 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
 
     @routes.get("")
     @needs("read")
-    @takes("host", "device", "inode", "workspace", "project", "state", "after", "limit")
+    @takes("host", "device", "inode", "workspace", "project", "key", "state", "after", "limit")
     def _list() -> Response:
+        if lists.given("key") is not None:
+            return _of_key(parts)
         limit, state, after = _limit(), lists.state(*_STATES), cursor_said(lists.given("after"))
         with parts.database.snapshot() as reading:
             found = knowledge_lists.listed(
@@ -95,6 +97,14 @@ def _lists(routes: Blueprint, parts: Parts) -> None:
                 "markdown": section(found, source),
             }
         )
+
+
+def _of_key(parts: Parts) -> Response:
+    if lists.given("state") is not None or lists.given("after") is not None:
+        raise Invalid("key names an entry, known or forgotten: neither state nor after goes with it")
+    with parts.database.snapshot() as reading:
+        found = knowledge_lists.of_key(reading, _scope(reading), lists.given("key") or "", limit=_limit())
+    return json_answer([entry_shape(entry) for entry in found.entries])
 
 
 def _entries(routes: Blueprint, parts: Parts) -> None:

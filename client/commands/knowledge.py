@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any
-from urllib.parse import quote
 
 import click
 
@@ -14,15 +14,22 @@ from client.output import confirm, emit, inline, json_option, shortened, table, 
 from client.server import Server
 from client.settings import load
 from memory_core import limits
+from memory_core.errors import Conflict, NotFound
 
 _BASE = "/api/v1/knowledge"
 _COLUMNS = ("changed", "key", "version", "sure", "pinned", "content", "id")
 _Place = str | None
+_ID = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE | re.ASCII)
+#: Of several entries, how many a message names.
+_NAMED = 5
 
 
 @click.group()
 def command() -> None:
-    """Knowledge of a directory or project: list, search, show; remember, activate, pin and forget."""
+    """Knowledge of a directory or project: list, search, show; remember, activate, pin and forget.
+
+    An ENTRY is named by its key there, or by its id.
+    """
 
 
 @command.command("list")
@@ -55,23 +62,24 @@ def search(query: tuple[str, ...], limit: int, as_json: bool, **place: _Place) -
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @here_options
 @json_option
-def show(entry_id: str, as_json: bool, **place: _Place) -> None:
+def show(entry: str, as_json: bool, **place: _Place) -> None:
     """Show one entry whole, forgotten or not: what holds, where it comes from, when it was taken away."""
-    entry = _one(Server(load()), entry_id, here(**place))
-    emit(entry, as_json=as_json, text=lambda: _print(entry))
+    found = _one(entry, here(**place))
+    emit(found, as_json=as_json, text=lambda: _print(found))
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @click.option("-n", "--limit", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @here_options
 @json_option
-def history(entry_id: str, limit: int, as_json: bool, **place: _Place) -> None:
+def history(entry: str, limit: int, as_json: bool, **place: _Place) -> None:
     """List every version of an entry, the newest first; * marks the one that holds."""
-    found = _all(_path(entry_id, "history"), limit=limit, **here(**place).query)
+    where = here(**place)
+    found = _all(_path(entry, where, "history"), limit=limit, **where.query)
     rows = [
         (
             f"{'*' if v['active'] else ' '}{v['version']}",
@@ -88,15 +96,26 @@ def history(entry_id: str, limit: int, as_json: bool, **place: _Place) -> None:
 
 @command.command()
 @click.argument("key")
+@click.argument("rest", nargs=-1, metavar="")
 @click.option("-b", "--body", help="What is known; without it, standard input is read.")
 @click.option("--pin", is_flag=True, help="Pin it too: it does not age, and no session changes it.")
 @click.option("--session", "session_id", help="The durable session that it was learnt in.")
 @here_options
 @json_option
 def remember(
-    key: str, body: str | None, pin: bool, session_id: str | None, as_json: bool, **place: _Place
+    key: str,
+    rest: tuple[str, ...],
+    body: str | None,
+    pin: bool,
+    session_id: str | None,
+    as_json: bool,
+    **place: _Place,
 ) -> None:
     """Say what is so under KEY: a new version, which holds. Older ones stay in its history."""
+    if rest:
+        raise click.UsageError(
+            "what is known comes with --body TEXT, or from standard input; a KEY of several words wants quotes"
+        )
     if body is None:
         if sys.stdin.isatty():
             raise click.UsageError("give --body, or pipe the text in")
@@ -108,56 +127,77 @@ def remember(
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @click.argument("version", type=click.IntRange(1, limits.KNOWLEDGE_VERSION_MAX))
 @here_options
 @json_option
-def activate(entry_id: str, version: int, as_json: bool, **place: _Place) -> None:
+def activate(entry: str, version: int, as_json: bool, **place: _Place) -> None:
     """Let another VERSION of an entry hold. One that was forgotten is known again."""
-    answer = _change(_path(entry_id, "activate"), here(**place), version=version)
+    where = here(**place)
+    answer = _change(_path(entry, where, "activate"), where, version=version)
     _tell(answer, as_json, lambda: f"{_named(answer)} holds version {answer['version']}")
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @here_options
 @json_option
-def pin(entry_id: str, as_json: bool, **place: _Place) -> None:
+def pin(entry: str, as_json: bool, **place: _Place) -> None:
     """Keep an entry from ageing and from changes by sessions."""
-    answer = _change(_path(entry_id, "pin"), here(**place))
+    where = here(**place)
+    answer = _change(_path(entry, where, "pin"), where)
     _tell(answer, as_json, lambda: f"{_named(answer)} is pinned")
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @here_options
 @json_option
-def unpin(entry_id: str, as_json: bool, **place: _Place) -> None:
+def unpin(entry: str, as_json: bool, **place: _Place) -> None:
     """Take an entry's pin away."""
-    answer = _change(_path(entry_id, "unpin"), here(**place))
+    where = here(**place)
+    answer = _change(_path(entry, where, "unpin"), where)
     _tell(answer, as_json, lambda: f"{_named(answer)} is not pinned")
 
 
 @command.command()
-@click.argument("entry_id")
+@click.argument("entry", metavar="ENTRY")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @here_options
 @json_option
-def forget(entry_id: str, yes: bool, as_json: bool, **place: _Place) -> None:
+def forget(entry: str, yes: bool, as_json: bool, **place: _Place) -> None:
     """Hide an entry, its page and its file, and take its pin away. Its history is kept; `activate` brings it back."""
     where = here(**place)
+    entry_id = _id(entry, where)
     if not yes:
-        entry = _one(Server(load()), entry_id, where)
-        pinned = ", pinned" if entry["pinned"] else ""
-        said = shortened(entry["content"], 200)
-        click.echo(inline(f"{entry['key']} (version {entry['version']}{pinned}): {said}"), err=True)
+        found = _one(entry_id, where)
+        pinned = ", pinned" if found["pinned"] else ""
+        said = shortened(found["content"], 200)
+        click.echo(inline(f"{found['key']} (version {found['version']}{pinned}): {said}"), err=True)
         confirm("Forget it?")
-    answer = _change(_path(entry_id, "forget"), where)
+    answer = _change(_path(entry_id, where, "forget"), where)
     _tell(answer, as_json, lambda: f"{_named(answer)} is forgotten")
 
 
-def _path(entry_id: str, what: str = "") -> str:
-    base = f"{_BASE}/{quote(entry_id, safe='')}"
+def _id(entry: str, where: Here) -> str:
+    """The id of an entry that is named by its id, or by its key there."""
+    if _ID.fullmatch(entry):
+        return entry
+    found = Server(load()).get(_BASE, key=entry, limit=limits.KNOWLEDGE_LIST_MAX, **where.query)
+    if len(found) == 1:
+        return str(found[0]["id"])
+    if not found:
+        raise NotFound(
+            f"nothing is known under the key {visible(entry)!r} in {where.said}; `memoryd knowledge list` shows keys and ids"
+        )
+    several = ", ".join(str(each["id"]) for each in found[:_NAMED])
+    raise Conflict(
+        f"in {where.said} {len(found)} directories have the key {visible(entry)!r}: say which with -C, or by id ({several})"
+    )
+
+
+def _path(entry: str, where: Here, what: str = "") -> str:
+    base = f"{_BASE}/{_id(entry, where)}"
     return f"{base}/{what}" if what else base
 
 
@@ -165,8 +205,8 @@ def _all(path: str, *, limit: int, **query: str) -> list[dict[str, Any]]:
     return list(Server(load()).listed(path, limit=limit, page=limits.KNOWLEDGE_LIST_MAX, **query))
 
 
-def _one(server: Server, entry_id: str, where: Here) -> dict[str, Any]:
-    return server.get(_path(entry_id), **where.query)
+def _one(entry: str, where: Here) -> dict[str, Any]:
+    return Server(load()).get(_path(entry, where), **where.query)
 
 
 def _change(path: str, where: Here, **given: Any) -> dict[str, Any]:

@@ -112,6 +112,7 @@ _LISTED = {
     False: _question(_k.tombstoned_at.is_(None), _BEHIND),
     True: _question(_k.tombstoned_at.is_not(None), _BEHIND),
 }
+_OF_KEY = _question(_k.key == bindparam("key"))
 _SEARCHED = _question(
     _k.tombstoned_at.is_(None),
     _NOT_EXPIRED,
@@ -136,6 +137,11 @@ def listed(
         behind_id=b"" if after is None else after.id,
     )
     return _read(reading, rows, limit)
+
+
+def of_key(reading: Reading, scope: Scope, key: str, *, limit: int) -> Found:
+    """The entries of just that key, known or forgotten: one of a directory; of a project, one for each directory in it."""
+    return _read(reading, _ask(reading, _OF_KEY, scope, key=key, limit=limit + 1), limit)
 
 
 def searched(reading: Reading, scope: Scope, query: str, *, now: int, limit: int) -> Found:

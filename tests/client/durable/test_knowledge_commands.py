@@ -121,3 +121,47 @@ def test_a_long_list_goes_on_past_one_answer(person: Prompt):
 
     assert len(person.asks("knowledge", "list", "-n", "1000")) == 101
     assert len(person.says("knowledge", "list", "-n", "100").splitlines()) == 100
+
+
+def test_an_entry_is_named_by_its_key_or_its_id(person: Prompt):
+    entry = remembered(person)
+    remembered(person, body="make test")
+
+    assert person.asks("knowledge", "show", "build")["id"] == entry
+    assert len(person.asks("knowledge", "history", "build")) == 2
+    assert person.asks("knowledge", "activate", "build", "1")["version"] == 1
+    assert person.asks("knowledge", "pin", "build")["pinned"] is True
+    assert person.asks("knowledge", "unpin", "build")["id"] == entry
+    assert person.asks("knowledge", "forget", "build", "--yes")["forgotten"] is True
+    # What is forgotten has its key still.
+    assert person.asks("knowledge", "show", "build")["forgotten_at"]
+    assert person.asks("knowledge", "activate", "build", "2")["id"] == entry
+
+
+def test_a_key_that_nobody_has_there_is_said_with_what_to_do(person: Prompt):
+    remembered(person)
+
+    person.says("knowledge", "show", "buil", code=1)
+
+    assert "nothing is known under the key 'buil' in the directory" in person.err
+    assert "memoryd knowledge list" in person.err
+
+
+def test_a_key_of_several_directories_of_a_project_is_not_guessed(person: Prompt, tmp_path: Path):
+    (tmp_path / "inn").mkdir()
+    ids = {
+        remembered(person, "build", where, "-C", where, "--project", "of-both")
+        for where in (".", str(tmp_path / "inn"))
+    }
+
+    person.says("knowledge", "show", "build", "--project", "of-both", code=1)
+
+    assert all(each in person.err for each in ids)
+    assert person.asks("knowledge", "show", "build", "-C", ".", "--project", "of-both")["content"] == "."
+
+
+def test_a_text_in_the_place_of_the_body_is_told_where_it_goes(person: Prompt):
+    person.says("knowledge", "remember", "build", "make all", code=2)
+
+    assert "--body TEXT" in person.err
+    assert person.asks("knowledge", "list") == []
