@@ -8,12 +8,19 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from tests.patience import patient
 
 # The local one is installed here, and is on by default where it is. Also for the processes that tests start, most of which inherit
 # this environment.
 os.environ.setdefault("MEMORYD_MODELS__EMBED_PROVIDER", "none")
+
+# A crowded machine makes an example late, which says nothing about it.
+settings.register_profile(
+    "late", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("late")
 
 #: The longest, in the order of their times on two cores. Where one is missing the run takes longer, and nothing else happens.
 LONG = (

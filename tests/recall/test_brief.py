@@ -37,7 +37,11 @@ def books(tmp_path: Path) -> Generator[Books]:
     made.close()
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=150)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=150,
+)
 @given(budget=st.integers(min_value=limits.BRIEF_MIN_CHARS, max_value=limits.BRIEF_MAX_CHARS))
 def test_a_brief_is_never_longer_than_its_budget_and_never_unfenced(books: Books, budget: int):
     with books.database.snapshot() as reading:

@@ -98,7 +98,11 @@ def test_a_date_of_the_question_prefers_its_days(asked: tuple[feeding.Ask, dict[
     assert found(asked, "Wanda in September 2031")[0].startswith("s3/")
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=80,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(noise=st.text(max_size=60), behind=st.text(max_size=60))
 def test_a_plain_word_is_found_whatever_stands_around_it(
     asked: tuple[feeding.Ask, dict[str, str]], noise: str, behind: str

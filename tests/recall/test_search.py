@@ -108,7 +108,11 @@ def test_no_query_raises_and_none_is_taken_for_syntax(books: Books, text: str):
 
 
 @given(text=st.text(max_size=200))
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=300,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 def test_no_text_at_all_raises(books: Books, text: str):
     assert ask(books, text).streams_failed == []
 

@@ -246,7 +246,11 @@ def test_a_query_without_pages_is_bounded_too(crowded: Context):
         assert len(msgspec.json.encode(answer).decode()) <= limits.ANSWER_MAX_CHARS
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=60)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=60,
+)
 @given(name=st.sampled_from(tools.names()), data=st.data())
 def test_neither_a_long_nor_a_strange_argument_makes_a_long_answer(crowded: Context, name: str, data: Any):
     long = secrets.choice(["x", "é", '"', "\x00", "😀", "a/"]) * 30_000

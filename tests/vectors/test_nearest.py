@@ -296,7 +296,11 @@ def stores(tmp_path) -> Iterator[Any]:
         one.close()
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=STEPS, word=st.sampled_from(WORDS), limit=st.integers(1, 6))
 def test_nothing_leaks_and_all_that_may_be_found_is(
     stores, steps: list[tuple[Any, ...]], word: str, limit: int

@@ -116,7 +116,7 @@ def test_lines_that_a_person_mixed_stay_as_they_are(house: House):
     assert on_disk(house).endswith("# New\r\ntext\r\n")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=200)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=200)
 @given(
     keys=st.dictionaries(
         st.from_regex(r"k[a-z]{0,5}", fullmatch=True), st.text("ab c:#'\"-", max_size=8), max_size=4
