@@ -6,7 +6,6 @@ one has no value here, but its lines are kept like any others.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,8 +21,8 @@ from memory_core.errors import Invalid
 
 #: The C parser where the library was built with it: it takes a tenth of the time.
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-#: What YAML 1.1 calls a line.
-_LINE = re.compile(r"[^\r\n\x85\u2028\u2029]*(?:\r\n|[\r\n\x85\u2028\u2029]|\Z)")
+#: Of what is not read something stands in a text that holds it; one of the others begins each level of nesting.
+_SIGNS, _OPENERS = ("&", "*", "!", "<<"), "[{?:-"
 _MERGE = "<<"
 _NULL = "tag:yaml.org,2002:null"
 _parse = cast("Callable[..., Iterable[Any]]", yaml.parse)  # pyright: ignore[reportUnknownMemberType]
@@ -67,7 +66,7 @@ def parse(text: str) -> Head:
     if len(text.encode("utf-8", "surrogatepass")) > limits.FRONT_MATTER_MAX_BYTES:
         raise Invalid(f"it is longer than {limits.FRONT_MATTER_MAX_BYTES // limits.KIB} KB")
     try:
-        refused = list(_refused(_parse(text, Loader=_LOADER)))
+        refused = None if _is_plain(text) else list(_refused(_parse(text, Loader=_LOADER)))
         root = _compose(text, Loader=_LOADER)
     except (yaml.YAMLError, UnicodeError, ValueError) as error:
         raise Invalid(" ".join(str(error).split())[:200]) from error
@@ -76,7 +75,13 @@ def parse(text: str) -> Head:
     if not isinstance(root, yaml.MappingNode):
         raise Invalid("it is no set of key: value lines")
     pairs = cast("list[tuple[Any, Any]]", root.value)
-    return _head(text, pairs, refused, is_block=not root.flow_style)
+    return _head(text, pairs, refused or [None] * len(pairs), is_block=not root.flow_style)
+
+
+def _is_plain(text: str) -> bool:
+    """Whether there is nothing in it to refuse, as far as its letters tell: so most are, and are gone through once."""
+    levels = sum(map(text.count, _OPENERS))
+    return levels <= limits.FRONT_MATTER_DEPTH_MAX and not any(sign in text for sign in _SIGNS)
 
 
 def _refused(events: Iterable[Any]) -> Iterator[str | None]:
@@ -128,10 +133,10 @@ def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None]
             _entry(name, "", value, why) for (name, value), why in zip(named, refused, strict=True)
         )
         return Head(before=text, entries=entries, is_block=False)
-    lines = _LINE.findall(text)
+    lines = _lines(text)
     starts = [key.start_mark.line for key, _ in pairs]
     blocks = ["".join(lines[start:end]) for start, end in pairwise([*starts, len(lines)])]
-    first = lines[starts[0]] if starts else ""
+    first: str = lines[starts[0]] if starts else ""
     return Head(
         before="".join(lines[: starts[0]]) if starts else text,
         entries=tuple(
@@ -140,6 +145,11 @@ def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None]
         ),
         indent=first[: len(first) - len(first.lstrip(" "))],
     )
+
+
+def _lines(text: str) -> list[str]:
+    """The lines as YAML 1.1 knows them: what else Python ends a line at stands in no text that YAML can read."""
+    return text.splitlines(keepends=True)
 
 
 def _written(name: str, node: Any, source: str) -> Any:
@@ -165,7 +175,7 @@ def _source(node: Any, source: str) -> str:
 
 
 def _entry(name: str, block: str, value: Callable[[], Any], why: str | None) -> Entry:
-    lines = _LINE.findall(block)
+    lines = _lines(block)
     end = len(lines)
     while end > 1 and (not lines[end - 1].strip() or lines[end - 1].lstrip().startswith("#")):
         end -= 1

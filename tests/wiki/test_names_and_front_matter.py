@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import unicodedata
+from unittest.mock import patch
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory_core.domain.front_matter import WRITTEN_KEYS, PageFacts, facts_from
 from memory_core.domain.page import Tier, clean_title, name_key, page_path, path_for_title, slug, title_of
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid
-from memory_core.wiki import front_matter
+from memory_core.wiki import front_matter, yaml_head
 from memory_core.wiki.layout import directory_name, file_of, parts_of
 
 PROJECT = Project(id=b"1" * 16, number=1, name="alpha", workspace="default")
@@ -190,6 +191,68 @@ def test_front_matter_that_could_do_harm_is_not_taken(head: str, says: str):
 
     assert read.values == {}
     assert says in (read.problem or "")
+
+
+PIECES = (
+    *(
+        "title: ",
+        "tags: ",
+        "x: ",
+        "y: ",
+        "word",
+        "[a, b]",
+        "[",
+        "]",
+        "{",
+        "}",
+        "- ",
+        "? ",
+        ": ",
+        "\n",
+        "\n  ",
+        "\u2028",
+    ),
+    *(
+        "&a ",
+        "*a",
+        "!x ",
+        "<<: ",
+        "<<",
+        "'",
+        '"',
+        "# c",
+        "|",
+        "null",
+        "12",
+        "\x85",
+        "\r\n",
+        "\t",
+        "- - - - ",
+        "[[[[[[[[",
+    ),
+)
+
+
+@settings(max_examples=300)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_a_front_matter_says_the_same_whether_or_not_it_is_gone_through_for_what_is_refused(text: str):
+    def parsed() -> yaml_head.Head | None:
+        try:
+            return yaml_head.parse(text)
+        except Invalid:
+            return None
+
+    quickly = parsed()
+    with patch.object(yaml_head, "_is_plain", lambda _text: False):
+        assert repr(parsed()) == repr(quickly)
+
+
+@pytest.mark.parametrize(
+    "nested",
+    ["a: " + "[" * 32 + "x" + "]" * 32, "a:\n" + "- " * 32 + "x", "a: " + "{b: " * 32 + "x" + "}" * 32],
+)
+def test_a_front_matter_that_is_nested_too_deeply_is_not_taken(nested: str):
+    assert "nested deeper" in (front_matter.read(f"---\n{nested}\n---\n").problem or "")
 
 
 def test_a_heading_in_fenced_code_is_no_title():
