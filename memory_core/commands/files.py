@@ -158,7 +158,9 @@ def external_version(path: PagePath, text: str, sha256: bytes) -> pages.NewVersi
     return read_leniently(path, text, sha256)[0]
 
 
-def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewVersion, str | None]:
+def read_leniently(
+    path: PagePath, text: str, sha256: bytes, *, cause: str = "external"
+) -> tuple[pages.NewVersion, str | None]:
     """The version that a file makes, and what of its front matter could not be used."""
     read = front_matter.read(text)
     facts, problems = facts_from(read.values)
@@ -176,9 +178,9 @@ def read_leniently(path: PagePath, text: str, sha256: bytes) -> tuple[pages.NewV
         body_start=read.body_start,
         sha256=sha256,
         path=path.path,
-        cause="external",
+        cause=cause,
         session_id=None,
-        actor="external",
+        actor=cause,
         entities=facts.entities or (),
         shows=read_head(read.values),
     )

@@ -6,8 +6,9 @@ for good: the writer checks each finding again before it enters it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from memory_core import limits
 from memory_core.commands.files import read_leniently
@@ -174,10 +175,20 @@ class Finder:
         # Part by part too: a secret may begin or end where a name does.
         shown = self._redact("/".join(map(self._redact, name.split("/"))))
         if shown == name:
-            if len(self._clean) >= limits.CLEAN_NAMES_MAX:
-                self._clean.clear()
-            self._clean.add(name)
+            self._keep_clean([name])
         return shown
+
+    def look_through(self, names: Sequence[str]) -> None:
+        """Remember that these hold no secret, if that is so: one look at many, as at the texts of one event, costs hardly
+        more than at a single one. Where it finds something each is looked at by itself, when it is asked for."""
+        text = "\n".join("\n".join((name, *name.split("/"))) for name in names)
+        if self._redact(text) == text:
+            self._keep_clean(names)
+
+    def _keep_clean(self, names: Sequence[str]) -> None:
+        if len(self._clean) >= limits.CLEAN_NAMES_MAX:
+            self._clean.clear()
+        self._clean.update(names)
 
     def tells(self, *names: str) -> bool:
         """Whether there is a secret in one of the names."""
@@ -229,7 +240,9 @@ class _Findings:
         self._by_hash: dict[bytes, list[PageRow]] | None = None
 
     def all(self) -> Generator[Finding]:
-        for file, stat in self._found.changed:
+        for number, (file, stat) in enumerate(self._found.changed):
+            if number % limits.FINDINGS_MAX == 0:
+                self._look_through_names(number)
             finding = self._file(file, stat)
             if finding is not None:
                 yield finding
@@ -243,6 +256,10 @@ class _Findings:
                 yield Finding(what=What.UNRENDERED, project=self._books.project, file=name)
 
     # --- files that are there ---
+
+    def _look_through_names(self, first: int) -> None:
+        some = self._found.changed[first : first + limits.FINDINGS_MAX]
+        self._finder.look_through([self._books.inside(file) for file, _ in some])
 
     def _file(self, file: str, stat: FileStat) -> Finding | None:
         inside = self._books.inside(file)
@@ -275,9 +292,8 @@ class _Findings:
 
     def _written(self, file: str, read: ReadFile, text: str, page: PageRow | None) -> Finding:
         path = page_path(self._books.inside(file))
-        version, problem = read_leniently(path, self._finder.redacted(text), read.sha256)
-        if self._is_reindex:
-            version = replace(version, cause="reindex", actor="reindex")
+        cause = "reindex" if self._is_reindex else "external"
+        version, problem = read_leniently(path, self._finder.redacted(text), read.sha256, cause=cause)
         moved = self._moved_page(read) if page is None else None
         past: tuple[NewVersion, ...] = ()
         if page is None and moved is None and self._history is not None:
@@ -286,9 +302,9 @@ class _Findings:
         seen = self._noted(file, read, problem)
         if moved is not None:
             self._paired.add(moved.id)
-            finding = self._finding(What.MOVED, file, seen, moved)
-            return replace(finding, version=version, old_file=self._books.file_of(moved))
-        return replace(self._finding(What.WRITTEN, file, seen, page), version=version, past=past)
+            old_file = self._books.file_of(moved)
+            return self._finding(What.MOVED, file, seen, moved, version=version, old_file=old_file)
+        return self._finding(What.WRITTEN, file, seen, page, version=version, past=past)
 
     def _moved_page(self, read: ReadFile) -> PageRow | None:
         """The page that had these very bytes and whose file is not there: its file has moved. One by inode first."""
@@ -342,7 +358,10 @@ class _Findings:
             if self._heal is not None and self._heal.get("broken") and file not in self._books.promised:
                 yield self._finding(What.REWRITTEN, file, seen, page)
 
-    def _finding(self, what: What, file: str, seen: SeenFile | None, page: PageRow | None = None) -> Finding:
+    def _finding(
+        self, what: What, file: str, seen: SeenFile | None, page: PageRow | None = None, **more: Any
+    ) -> Finding:
+        """`more` as `Finding` takes it."""
         return Finding(
             what=what,
             project=self._books.project,
@@ -350,4 +369,5 @@ class _Findings:
             seen=seen,
             page_id=page.id if page else None,
             base_version=page.version_id if page else None,
+            **more,
         )

@@ -134,9 +134,9 @@ def _head(text: str, pairs: Sequence[tuple[Any, Any]], refused: list[str | None]
         )
         return Head(before=text, entries=entries, is_block=False)
     lines = _lines(text)
-    starts = [key.start_mark.line for key, _ in pairs]
+    starts: list[int] = [key.start_mark.line for key, _ in pairs]
     blocks = ["".join(lines[start:end]) for start, end in pairwise([*starts, len(lines)])]
-    first: str = lines[starts[0]] if starts else ""
+    first = lines[starts[0]] if starts else ""
     return Head(
         before="".join(lines[: starts[0]]) if starts else text,
         entries=tuple(
