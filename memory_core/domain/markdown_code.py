@@ -22,7 +22,9 @@ _BLANK = re.compile(r"\n[ \t>]*\r?\n")
 _HIDDEN = re.compile(r"[^\r\n]")
 _CODE_INDENT = 4
 #: Without any of these no line is code.
-_BLOCK = re.compile(r"```|~~~|<!--|\n(?:\t|[ ]{4})|\r(?:\t|[ ]{4})|\A(?:\t|[ ]{4})")
+_BEGINNINGS = ("```", "~~~", "<!--", "\n\t", "\n    ", "\r\t", "\r    ")
+_INDENTS = ("\t", "    ")
+_TEXT = ("#", "|", "[", "(", "!", '"')
 
 
 @dataclass
@@ -41,7 +43,7 @@ class _State:
 
 def without_code(text: str) -> str:
     """`text` with each character of code and comments replaced by NUL: the same length, the same lines."""
-    if not _BLOCK.search(text):
+    if not (text.startswith(_INDENTS) or any(beginning in text for beginning in _BEGINNINGS)):
         return _without_inline(text)
     state = _State()
     lines: list[str] = []
@@ -63,6 +65,11 @@ def _is_hidden(line: str, state: _State) -> bool:
     if state.in_comment:
         state.in_comment = "-->" not in bare
         return True
+    if not state.fence and (bare[:1].isalpha() or bare.startswith(_TEXT)):
+        # Most lines of most texts: nothing begins with such a character.
+        state.item_indent = 0 if state.after_blank else state.item_indent
+        state.after_blank = state.in_indented = False
+        return False
     found = _CONTAINER.match(bare)
     quotes = found.group("quotes") if found else ""
     rest = bare[len(quotes) :]
