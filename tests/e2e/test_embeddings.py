@@ -28,7 +28,7 @@ PAGES = {
 def memoryd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     home = tmp_path_factory.mktemp("embeddings")
     # As nobody said anything about an embedder.
-    with Running(home, environ={"MEMORYD_MODELS__EMBED_PROVIDER": ""}) as running:
+    with Running(home, environ={"MEMORYD_MODELS__EMBED_PROVIDER": ""}, conditions=["patient"]) as running:
         for path, body in PAGES.items():
             call(running, "memory_write_page", path=path, body=body, project="harbour", workspace="default")
         yield running

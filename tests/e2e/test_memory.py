@@ -18,7 +18,7 @@ GROWTH_MAX_BYTES = 3 * 1024 * 1024
 
 
 def test_the_writer_does_not_grow_over_many_events(tmp_path: Path):
-    with Running(tmp_path) as memoryd:
+    with Running(tmp_path, conditions=["patient"]) as memoryd:
         send_events(memoryd, 0, WARM_UP, WARM_UP_WORDS)
         (writer,) = memoryd.pids()["writer"]
         before = resident_bytes(writer)

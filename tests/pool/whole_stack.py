@@ -78,7 +78,7 @@ class Stack:
         wanted = set(subjects)
         return [state for subject, state in self.rows("SELECT subject, state FROM jobs") if subject in wanted]
 
-    def wait_completed(self, subjects: list[str], seconds: float = 40.0) -> None:
+    def wait_completed(self, subjects: list[str], seconds: float = 120.0) -> None:
         """Each took effect exactly once, by what its `apply` left in the audit log."""
         wait_until(lambda: self.states(subjects) == ["completed"] * len(subjects), seconds)
         self.check_once(subjects)

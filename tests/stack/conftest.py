@@ -9,6 +9,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -152,10 +153,11 @@ class RunningTree:
         except OSError:
             return 0
 
-    def prompt(self, text: str) -> int:
-        """Send one prompt of an agent, waiting until it is committed."""
+    def prompt(self, text: str) -> None:
+        """Send one prompt of an agent, again and again as its drain would, until it is committed."""
         body = {"session_id": "01890000-0000-7000-8000-000000000001", "cwd": "/nowhere", "prompt": text}
-        return self.post("/hook?agent=claude-code&event=UserPromptSubmit&wait=commit", body)
+        path = f"/hook?agent=claude-code&event=UserPromptSubmit&wait=commit&ingest_key={uuid.uuid4()}"
+        wait_until(lambda: self.post(path, body) == 200, saying=f"{text!r} is committed")
 
     def everybody(self) -> set[int]:
         """Every process that serves this data directory, grandchildren included, by what /proc says."""

@@ -91,7 +91,7 @@ def test_nothing_outside_the_data_directory_is_changed(
     tree = start_tree("workers.supervisor", data=tmp_path / below, prefix=trace)
     supervisor = int(str(tree.wait_ready(90)["pid"]))
     for number in range(5):
-        assert tree.prompt(f"remember number {number}") == 200
+        tree.prompt(f"remember number {number}")
     assert tree.post("/hook?agent=claude-code&event=SessionEnd&wait=commit", _END) == 200
     heart = heartbeat.heartbeat_file(tree.settings.run_dir, "pool")
     first = heartbeat.read(heart)

@@ -39,7 +39,7 @@ def test_one_command_starts_everything_and_a_stop_leaves_nothing(start_tree: Tre
 
     assert said["pid"] == tree.process.pid
     assert set(tree.pids) == {"broker", "writer", "web", "pool", "beat"}
-    assert tree.prompt("the first thing") == 200
+    tree.prompt("the first thing")
 
     tree.process.send_signal(signal.SIGINT)
 
@@ -59,7 +59,7 @@ def test_a_second_up_is_refused_with_the_pid_and_the_command_of_the_first(start_
     assert second.returncode == exit_codes.NOT_ALONE
     assert f"process {tree.process.pid}" in second.stderr
     assert _REAL in second.stderr
-    assert tree.prompt("still here") == 200
+    tree.prompt("still here")
 
 
 @pytest.mark.kills
@@ -78,7 +78,7 @@ def test_whatever_is_killed_it_serves_again_without_much_of_a_pause(start_tree: 
         for victim in victims:
             os.kill(before[victim], signal.SIGKILL)
         ends = len(tree.logged("child_ended"))
-        wait_until(lambda: tree.prompt(f"after {victims}") == 200)  # noqa: B023 — waited for at once
+        tree.prompt(f"after {victims}")
         pauses = [(end["child"], end["pause_seconds"]) for end in tree.logged("child_ended")[ends:]]
         assert all(seconds <= 1.0 for _, seconds in pauses), (victims, pauses)
         wait_until(lambda: set(tree.pids) == set(before) and all(map(is_alive, tree.pids.values())))  # noqa: B023
@@ -97,7 +97,7 @@ def test_nobody_outlives_the_killed_supervisor_of_the_real_tree(start_tree: Tree
     wait_until(lambda: not any(is_alive(pid) for pid in everybody))
     again = start_tree(_REAL)
     again.wait_ready(60)
-    assert again.prompt("after the kill") == 200
+    again.prompt("after the kill")
 
 
 def test_the_drain_is_seen_by_who_listens_to_celery_events(start_tree: TreeStart) -> None:
@@ -137,7 +137,7 @@ def test_a_broker_of_somebody_else_is_used_when_it_keeps_what_is_promised_or_its
     weak = start_tree("client", "up", "--broker", url, "--accept-weaker-durability")
     weak.wait_ready(60)
     assert "broker" not in weak.pids
-    assert weak.prompt("into a weaker broker") == 200
+    weak.prompt("into a weaker broker")
     (void,) = weak.logged("promise_void")
     assert "power cut" in str(void["message"])
 
@@ -158,4 +158,4 @@ def test_a_copied_directory_is_refused_by_name_until_it_is_taken_over(
 
     taken = start_tree("client", "up", "--take-over", data=tmp_path / "copy")
     taken.wait_ready(60)
-    assert taken.prompt("in the copy") == 200
+    taken.prompt("in the copy")

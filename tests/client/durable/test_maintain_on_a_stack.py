@@ -18,7 +18,7 @@ pytestmark = pytest.mark.stack
 def test_maintenance_on_request_ends_and_says_what_it_came_to(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    with Running(tmp_path / "home") as memoryd:
+    with Running(tmp_path / "home", conditions=["patient"]) as memoryd:
         monkeypatch.setenv("MEMORYD_URL", memoryd.url)
         monkeypatch.setenv("MEMORYD_TOKEN", memoryd.token)
         person, sessions = Prompt(capsys), "/api/v1/durable-sessions"
