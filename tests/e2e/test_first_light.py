@@ -101,9 +101,7 @@ def test_one_event_delivered_ten_times_in_parallel_is_stored_once(memoryd: Runni
     memoryd.hook("UserPromptSubmit", session_id="parallel", cwd=f"{CWD}-parallel", prompt="continue")
 
     assert set(answers) <= {200, 202}
-    counted = wait_until(
-        lambda: observations(memoryd, "tidal-ledger-parallel") == 3, seconds=10, saying="1 + 2 events"
-    )
+    counted = wait_until(lambda: observations(memoryd, "tidal-ledger-parallel") == 3, saying="1 + 2 events")
     assert counted
 
 
@@ -130,7 +128,6 @@ def test_what_was_said_is_found_by_another_agent(memoryd: Running):
     wait_until(hits, saying="the session page is found")
     file = wait_until(
         lambda: next((memoryd.data_dir / "wiki").rglob("tidal-ledger-find/sessions/*.md"), None),
-        seconds=10,
         saying="its file follows",
     )
     assert "zanzibar" in file.read_text()

@@ -64,7 +64,6 @@ def test_a_full_disk_stops_the_drain_loses_nothing_and_goes_on_with_room(
             filler.fill(leave_bytes=LEFT_BYTES)
         wait_until(
             lambda: writer_state(memoryd) == "stopped" or is_drained(memoryd),
-            seconds=20,
             saying="the writer stops",
         )
         with memoryd.stopped("writer"):

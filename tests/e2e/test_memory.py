@@ -46,7 +46,6 @@ def send_events(memoryd: Running, first: int, last: int, words: int) -> None:
         ]
         wait_until(
             lambda given=items: memoryd.request("POST", "/hook/batch", given, seconds=30)[0] == 202,
-            seconds=30,
             saying="the batch is taken",
         )
     wait_until(lambda: is_quiet(memoryd), saying="all is stored")

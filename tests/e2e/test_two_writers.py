@@ -107,7 +107,6 @@ def test_a_writer_that_was_stopped_while_another_took_over_writes_nothing(tmp_pa
                 os.kill(stale, signal.SIGCONT)
                 wait_until(
                     lambda: not is_alive(stale) or "evt0x0x2" in stored_events(memoryd.data_dir),
-                    seconds=20,
                     saying="the stale writer ends",
                 )
                 stored = stored_events(memoryd.data_dir)

@@ -64,9 +64,7 @@ class Person:
         return self.memoryd.request("GET", "/api/v1/wiki")[1]
 
     def waits_for_files(self, *paths: str) -> None:
-        wait_until(
-            lambda: all(self.file(p).exists() for p in paths), seconds=20, saying="the files are there"
-        )
+        wait_until(lambda: all(self.file(p).exists() for p in paths), saying="the files are there")
 
 
 @pytest.fixture
@@ -195,9 +193,7 @@ def test_a_lost_database_is_rebuilt_with_the_history_that_git_has(person: Person
     person.says("reindex", code=1)
     assert "--force" in person.err
     assert person.says("reindex", "--force", "--no-wait") == "Started.\n"
-    wait_until(
-        lambda: person.state()["task"]["finished_at"] is not None, seconds=60, saying="the first one is done"
-    )
+    wait_until(lambda: person.state()["task"]["finished_at"] is not None, saying="the first one is done")
 
     settings = person.memoryd.settings
     person.memoryd.stop()
