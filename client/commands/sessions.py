@@ -28,7 +28,7 @@ _STAYS = {
     "git_history": "the history of the wiki in git",
     "backups": "every backup made before",
     "free_pages": "free pages of the database file, until they are written over",
-    "page": "its page in the wiki (--with-pages deletes that too)",
+    "page": "its page in the wiki, {page} (--with-pages deletes that too)",
 }
 _directory = click.option(
     "-C", "--directory", type=click.Path(), default=".", help="The session's directory; default: this one."
@@ -256,7 +256,7 @@ def _table(found: list[dict[str, Any]]) -> None:
             s["project"],
             "ended" if s.get("ended_at") else "open",
             s["event_count"],
-            s.get("title"),
+            s.get("title") or "untitled",
             s["id"],
         )
         for s in found
@@ -309,5 +309,8 @@ def _preview(told: dict[str, Any]) -> None:
 
 
 def _stays(told: dict[str, Any]) -> None:
+    page = inline(told.get("page") or "")
+    if page and "page" not in told.get("stays", ()):
+        click.echo(f"goes too: its page in the wiki, {page}", err=True)
     for name in told.get("stays", ()):
-        click.echo(f"stays: {_STAYS.get(name, name)}", err=True)
+        click.echo(f"stays: {_STAYS[name].format(page=page) if name in _STAYS else inline(name)}", err=True)

@@ -68,7 +68,7 @@ def _lines(status: dict[str, Any], health: dict[str, Any]) -> Iterator[tuple[str
         "holds",
         f"{status['scope']}: {_many(counts['pages_latest'], 'page')} ({_many(counts['pages_all'], 'version')}),"
         f" {_many(counts['sessions'], 'session')} ({counts['sessions_open']} open),"
-        f" {_many(counts['observations'], 'event')}, {_many(counts['handoffs_open'], 'handoff')} waiting",
+        f" {_many(counts['observations'], 'hook event')}, {_many(counts['handoffs_open'], 'handoff')} waiting",
     )
     yield "last event", _time(status.get("last_event"))
     yield "waits", _waiting(status)

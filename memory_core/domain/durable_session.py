@@ -101,7 +101,9 @@ class DurableSession:
     def check_client_writes(self) -> None:
         """Raises `Conflict` for a session that hooks write."""
         if self.origin is not Origin.CLIENT:
-            raise Conflict("this session is written from what hooks tell; nobody else writes it")
+            raise Conflict(
+                "this session is written from what hooks tell, and nobody else writes it; at its end knowledge is drawn from it by itself"
+            )
 
 
 def check_title(title: str) -> str:

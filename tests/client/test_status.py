@@ -72,7 +72,7 @@ def test_a_server_that_is_well_says_so_in_a_few_lines(shown):
     text = shown()
 
     assert text.splitlines()[0] == "memoryd 0.1.0 at http://127.0.0.1:1: all is well"
-    assert "default/alpha: 2 pages (5 versions), 1 session (0 open), 1,200 events" in text
+    assert "default/alpha: 2 pages (5 versions), 1 session (0 open), 1,200 hook events" in text
     assert "2031-05-01 12:00:00 UTC" in text
     assert "no provider (none is needed)" in text
     assert len(text.splitlines()) < 14

@@ -246,3 +246,21 @@ def test_an_unfinished_turn_is_told_before_it_is_deleted(
     monkeypatch.setattr("sys.stdin", io.StringIO("n\n"))
     person.says("sessions", "delete", session.id, code=1)
     assert "unfinished and would be lost" in person.err
+
+
+def test_a_deletion_names_the_page_that_stays_or_goes(
+    person: Prompt, session: Client, monkeypatch: pytest.MonkeyPatch
+):
+    session.claim()
+    session.resume()
+    session.post("close", {"directory": session.directory})
+    [page] = [page for page in person.asks("sessions", "list") if page["id"] == session.id]
+    assert page["ended_at"]
+    monkeypatch.setattr("sys.stdin", io.StringIO("n\nn\n"))
+
+    person.says("sessions", "delete", session.id, code=1)
+    assert "stays: its page in the wiki, sessions/" in person.err
+    person.says("sessions", "delete", session.id, "--with-pages", code=1)
+
+    assert "goes too: its page in the wiki, sessions/" in person.err
+    assert "stays: its page" not in person.err
