@@ -161,13 +161,18 @@ def _check_part(part: str, path: str) -> None:
 
 def check_not_reserved(path: PagePath) -> None:
     """Raise `Invalid`, saying why, for the paths where no page can be."""
+    if (reason := why_reserved(path)) is not None:
+        raise Invalid(f"no page can be written to {path.path}: {reason}")
+
+
+def why_reserved(path: PagePath) -> str | None:
+    """Why no page can be at that path; None where one can be."""
     for pattern, reason in _RESERVED:
         if pattern.fullmatch(path.key):
-            raise Invalid(f"no page can be written to {path.path}: {reason}")
+            return reason
     if any(is_draft(part) for part in path.path.split("/")):
-        raise Invalid(
-            f"no page can be written to {path.path}: editors give such names to drafts and backups, which are passed over"
-        )
+        return "editors give such names to drafts and backups, which are passed over"
+    return None
 
 
 def check_may_write(path: PagePath, token_scope: str) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from memory_core.clock import rfc3339
 from memory_core.domain import recalled
-from memory_core.domain.page import clean_title, one_line, page_path, path_for_title
+from memory_core.domain.page import PagePath, clean_title, one_line, page_path, path_for_title, why_reserved
 from memory_core.domain.project import Project
 from memory_core.errors import Invalid, NotFound
 from memory_core.ids import id_text
@@ -78,11 +78,10 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
 def _named(reading: Reading, project: Project, arguments: Arguments) -> StoredPage | None:
     """The page at the path, or of just that title."""
     if arguments.path is not None:
-        page = page_at(reading, project.id, page_path(arguments.path).key)
+        path = page_path(arguments.path)
+        page = page_at(reading, project.id, path.key)
         if page is None:
-            raise NotFound(
-                f"there is no page {arguments.path!r} in {project.workspace}/{project.name}; search for it"
-            )
+            raise NotFound(_missing(path, arguments.path, project))
         return page
     text = arguments.query or ""
     title = clean_title(text)
@@ -90,6 +89,13 @@ def _named(reading: Reading, project: Project, arguments: Arguments) -> StoredPa
     if page is None or page.title != title:
         page = page_titled(reading, project.id, title)
     return page
+
+
+def _missing(path: PagePath, asked: str, project: Project) -> str:
+    place = f"{project.workspace}/{project.name}"
+    if (reason := why_reserved(path)) is not None:
+        return f"{path.path} is no page of {place} and cannot be read as one: {reason}; memory_explore lists the pages"
+    return f"there is no page {asked!r} in {place}; search for it"
 
 
 def _best(project: Project, arguments: Arguments, context: ToolContext, now: int) -> StoredPage:

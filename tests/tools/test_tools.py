@@ -48,6 +48,23 @@ def test_every_tool_has_schemas_and_a_description_of_each_argument(name: str):
         assert "description" in str(part), argument
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        ("index.md", "memoryd renders it from its tables"),
+        ("log-2026-11", "memoryd renders it from its tables"),
+        ("_meta.md", "one of memoryd's own files"),
+        ("notes/~x.md", "drafts and backups"),
+    ],
+)
+def test_what_is_no_page_is_not_read_as_one_and_it_is_said_why(context: Context, path: str, says: str):
+    context.call("memory_write_page", path="notes/a.md", body="text\n")
+
+    with pytest.raises(errors.NotFound, match=says) as refused:
+        context.call("memory_read_page", path=path)
+    assert "memory_explore" in str(refused.value)
+
+
 def test_a_page_goes_round_written_found_read_listed_deleted(context: Context):
     written = context.call(
         "memory_write_page", path="decisions/queue", body="# One queue\nOne writer, one stream.\n"
