@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from memory_core import limits
@@ -52,23 +53,27 @@ def text_of(content: bytes, max_bytes: int = limits.OUTSIDE_PAGE_MAX_BYTES) -> t
     return (None, NOT_TEXT) if "\x00" in text else (text, None)
 
 
-def is_candidate(inside: str) -> bool:
+def is_candidate(inside: str, is_page: Callable[[str], bool] = lambda _inside: False) -> bool:
     """Whether a file, by its path inside its project, may be a page: markdown, not hidden, no draft, not memoryd's own.
 
-    What programs that carry files about are still writing is hidden or ends in something else.
+    What programs that carry files about are still writing is hidden or ends in something else. What `is_page` already, from
+    a time when fewer names were those of drafts, stays one.
     """
+    parts = inside.split("/")
     return (
         inside.casefold().endswith(SUFFIX)
-        and not any(part.startswith(".") or is_draft(part) for part in inside.split("/"))
+        and not any(part.startswith(".") for part in parts)
         and _OWN.fullmatch(inside) is None
+        and (not any(map(is_draft, parts)) or is_page(inside))
     )
 
 
-def trouble_with_name(inside: str) -> str | None:
-    """Why a file cannot be a page under that name; None when it can."""
+def trouble_with_name(inside: str, *, is_page: bool = False) -> str | None:
+    """Why a file cannot be a page under that name; None when it can. One that is a page has a name that was free once."""
     try:
         path = page_path(inside)
-        check_not_reserved(path)
+        if not is_page:
+            check_not_reserved(path)
     except Invalid as error:
         return str(error)
     if path.path != inside:

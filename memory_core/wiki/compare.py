@@ -38,6 +38,11 @@ class ProjectBooks:
     #: Name → SHA-256 of what is rendered and has nothing new to tell.
     rendered: Mapping[str, bytes]
 
+    def is_page(self, inside: str) -> bool:
+        """Whether a page has that very path."""
+        page = self.by_key.get(name_key(inside))
+        return page is not None and page.path == inside
+
     def file_of(self, page: PageRow) -> str:
         return f"{self.directory}/{page.path}"
 
@@ -105,7 +110,7 @@ class Comparison:
 
     def look(self, books: ProjectBooks, home: Home) -> Differences:
         """One look at a project's directory, which `home` says the project's of. Opens no file."""
-        tree = self._tree.tree(books.directory) if home is not Home.FOREIGN else Tree()
+        tree = self._tree.tree(books.directory, books.is_page) if home is not Home.FOREIGN else Tree()
         found = Differences(files=len(tree.files), pages=len(books.by_key), has_meta=home is Home.OWN)
         self._look_at_files(books, tree, found)
         self._look_for_missing(books, tree, found)
@@ -125,7 +130,8 @@ class Comparison:
             if (seen is not None and seen.stat == stat) or file in books.promised:
                 continue
             inside = books.inside(file)
-            trouble = trouble_with_name(inside) or self._twin(books, tree, inside, taken)
+            trouble = trouble_with_name(inside, is_page=books.is_page(inside))
+            trouble = trouble or self._twin(books, tree, inside, taken)
             if trouble:
                 found.troubles[file] = trouble
                 continue

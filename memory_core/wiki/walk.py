@@ -80,20 +80,23 @@ class WikiTree:
             )
         return []
 
-    def tree(self, project: str) -> Tree:
-        """All files of one project's directory; empty when it is not there."""
+    def tree(self, project: str, is_page: Callable[[str], bool] = lambda _inside: False) -> Tree:
+        """All files of one project's directory; empty when it is not there. `is_page` knows the files (relative to that
+        directory) of the pages that there are."""
         found = Tree()
         try:
             with (
                 suppress(FileNotFoundError, Blocked),
                 directory(self._root, parts_of(project), create=False) as folder,
             ):
-                self._walk(folder, project, "", found)
+                self._walk(folder, project, "", found, is_page)
         except PermissionError:
             found.closed.append(project)
         return found
 
-    def _walk(self, folder: int, project: str, inside: str, found: Tree) -> None:
+    def _walk(
+        self, folder: int, project: str, inside: str, found: Tree, is_page: Callable[[str], bool]
+    ) -> None:
         deeper: list[str] = []
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -106,8 +109,9 @@ class WikiTree:
                     deeper.append(name)
                     if is_candidate(inside + name):
                         found.strange[f"{project}/{inside}{name}"] = str(occupied_by(stat.S_IFDIR))
-                elif not is_draft(name):
-                    _note_file(entry, f"{project}/{inside}{name}", found, is_page=is_candidate(inside + name))
+                elif not is_draft(name) or is_page(inside + name):
+                    may_be = is_candidate(inside + name, is_page)
+                    _note_file(entry, f"{project}/{inside}{name}", found, is_page=may_be)
         for name in deeper:
             flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
             try:
@@ -119,7 +123,7 @@ class WikiTree:
                     raise
                 continue  # else it went, or became something else, just now
             try:
-                self._walk(descriptor, project, f"{inside}{name}/", found)
+                self._walk(descriptor, project, f"{inside}{name}/", found, is_page)
             finally:
                 os.close(descriptor)
 

@@ -64,6 +64,31 @@ def test_no_page_is_written_under_the_name_of_a_draft(house: House, name: str):
     assert list(house.pages()) == ["notes/a.md"]
 
 
+@pytest.mark.parametrize("name", ["notes/~x.md", "notes/x.tmp.md", "notes/~old/x.md"])
+def test_a_page_from_a_time_when_its_name_was_none_of_a_draft_stays_one(house: House, name: str):
+    """As a database of an earlier memoryd has it: its file is there, and nothing of it is new."""
+    page_id = house.page("notes/a.md")["id"]
+    house.file(name).parent.mkdir(exist_ok=True)
+    house.file("notes/a.md").rename(house.file(name))
+    for table, column in (("pages", "path"), ("pages", "path_key")):
+        house.books.store.connection.execute(f"UPDATE {table} SET {column} = ?", (name,))
+    house.books.store.connection.execute("UPDATE wiki_files SET file = ?", (f"default/alpha/{name}",))
+    house.save(name.replace("x", "y"), "a draft\n")
+
+    for _ in range(5):
+        status = house.look_until_still()
+    assert (list(house.pages()), status["troubles"], status["held"]) == ([name], [], [])
+
+    house.save(name, "edited\n")
+    house.look_until_still()
+    assert house.pages() == {name: "edited\n"}
+
+    house.file(name).rename(house.file("notes/fine.md"))
+    house.look_until_still()
+    assert (list(house.pages()), house.page("notes/fine.md")["id"]) == (["notes/fine.md"], page_id)
+    assert isinstance(write(house, name), Refusal)
+
+
 def test_a_folder_in_which_a_save_is_prepared_holds_no_pages(house: House):
     house.save("notes/a.md.sb-1a2b3c4d-XyZ123/a.md", "half\n")
     house.look_until_still()
