@@ -8,10 +8,11 @@ from typing import Any
 
 from flask import Blueprint, render_template
 
+from memory_core.domain.durable_session import Origin
 from memory_core.domain.project import Project
 from memory_core.errors import NotFound
 from memory_core.ids import id_bytes
-from memory_core.store import handoffs, observations, sessions
+from memory_core.store import durable_sessions, handoffs, observations, sessions
 from memory_core.store.database import Snapshot
 from web import lists
 from web.auth import current, needs
@@ -62,6 +63,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
             if event:
                 # It is read from that event on.
                 after = observations.before(reading, row["id"], id_bytes(event))
+            durable = durable_sessions.one(reading, row["id"])
             page = sessions.page_of(reading, row["page_id"]) if row["page_id"] else None
             rows = observations.of_session(
                 reading, row["id"], after=after, limit=limit, body_max_chars=_TEXT_CHARS
@@ -71,6 +73,7 @@ def add(routes: Blueprint, parts: Parts) -> None:
             session=row,
             page_path=page["path"] if page is not None and page["tombstoned_at"] is None else None,
             events=[_event(event) for event in rows],
+            is_exact=durable is not None and durable.origin is Origin.CLIENT,
             after=after,
             following=lists.next_address(event="", after=rows[-1]["seq"]) if len(rows) >= limit else None,
         )

@@ -6,13 +6,13 @@ row is read once and written once for all events of a batch, and their full text
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
 from memory_core import limits
 from memory_core.clock import MICROSECONDS
 from memory_core.commands import Answer, command
 from memory_core.commands.handoffs import accept_offer
+from memory_core.commands.observing import observation_row
 from memory_core.commands.scopes import Scope, ScopeRequest, ensure, resolve
 from memory_core.commands.sessions import finalise, write_page_so_far
 from memory_core.domain import capture, place
@@ -220,35 +220,15 @@ def _resumes(event: HookEvent, session: Row, moment: int) -> bool:
 
 
 def _store(tx: Transaction, arrival: _Arrival, project_id: bytes, twin_hash: bytes, source: str) -> None:
-    event, tool = arrival.event, arrival.event.tool
-    observations.add(
-        tx,
-        {
-            "id": tx.new_id(),
-            "project_id": project_id,
-            "owner": tx.principal,
-            "token_scope": tx.token_scope,
-            "session_id": arrival.session_id,
-            "kind": event.kind.value,
-            "source_event": event.source_event,
-            "extension": event.extension,
-            "speaker": event.speaker.value,
-            "speaker_name": event.speaker_name,
-            "search_words": capture.search_words(event),
-            "title": event.title,
-            "body": event.body,
-            "tool": tool and tool.name,
-            "tool_family": tool and tool.family,
-            "tool_call": tool and tool.call_id,
-            "command": tool and tool.command,
-            "paths": json.dumps(tool.paths, ensure_ascii=False) if tool and tool.paths else None,
-            "outcome": tool and tool.outcome.value,
-            "result": tool and tool.result,
-            "agent_id": event.agent_id,
-            "importance": capture.importance(event),
-            "twin_hash": twin_hash,
-            "source": source,
-            "occurred_at": event.occurred_at,
-            "recorded_at": arrival.recorded_at,
-        },
+    row = observation_row(
+        arrival.event,
+        id=tx.new_id(),
+        project_id=project_id,
+        owner=tx.principal,
+        token_scope=tx.token_scope,
+        session_id=arrival.session_id,
+        twin_hash=twin_hash,
+        source=source,
+        recorded_at=arrival.recorded_at,
     )
+    observations.add(tx, row)

@@ -11,6 +11,7 @@ import msgspec
 from memory_core import limits
 from memory_core.commands import Answer, command, durable_leftovers
 from memory_core.commands.durable_lease import held, lease_end, refusing
+from memory_core.commands.durable_said import keep_said
 from memory_core.domain import transcript_digest
 from memory_core.domain.agent_message import AssetKind
 from memory_core.domain.command import Refusal
@@ -246,6 +247,7 @@ def move_head(
     )
     if by_holder:
         durable_sessions.seen(tx, session.id, substance=substance)
+    keep_said(tx, session.id)
 
 
 def writable(tx: Transaction, body: OfTurn) -> DurableSession:

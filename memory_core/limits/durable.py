@@ -27,6 +27,9 @@ CHECKPOINT_SLICE_MAX_BYTES = 3 * MIB
 #: Of one JSON value: nesting (the outermost value is 1) and values in it, keys not counted.
 DURABLE_JSON_DEPTH_MAX = 64
 DURABLE_JSON_NODES_MAX = 65_536
+#: Of what was said, what one transaction makes turns of, by which it is found.
+SAID_SLICE_EVENTS = 64
+SAID_SLICE_BYTES = 128 * KIB
 #: A replay, without what a compaction covers.
 REPLAY_EVENTS_MAX = 100_000
 REPLAY_MAX_BYTES = 64 * MIB

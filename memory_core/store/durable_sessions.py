@@ -29,7 +29,13 @@ _ONE = Statement(
     .where(_d.session_id == bindparam("id"), _d.deleted_at.is_(None))
 )
 _ADD = Statement(
-    insert(durable_sessions).values({column.name: bindparam(column.name) for column in durable_sessions.c})
+    insert(durable_sessions).values(
+        {
+            column.name: bindparam(column.name)
+            for column in durable_sessions.c
+            if column.name != "turns_through"
+        }
+    )
 )
 _OF_ID = _d.session_id == bindparam("id")
 _CLAIM = Statement(
@@ -219,7 +225,7 @@ def listed(
 
 
 def add(tx: Transaction, **columns: Any) -> None:
-    """Insert the row of a session that is in `sessions` already; every column of the table is named."""
+    """Insert the row of a session that is in `sessions` already; every column of the table but `turns_through` is named."""
     tx.run(_ADD, **columns)
 
 

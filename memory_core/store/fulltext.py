@@ -20,6 +20,10 @@ from __future__ import annotations
 TOKENIZER = "porter unicode61 remove_diacritics 2"
 #: What makes an observation a turn; the index `ix_observations_turns` has the same words.
 IS_TURN = "speaker IN ('user','agent') AND body <> ''"
+#: Of an observation `o`. Its rows go in slices, and nobody sees the session from the first one on; hardly ever is there one.
+IN_NO_DELETED_SESSION = (
+    "o.session_id NOT IN (SELECT d.session_id FROM durable_sessions AS d WHERE d.deleted_at IS NOT NULL)"
+)
 
 _CHUNKS = f"""CREATE VIRTUAL TABLE chunks_fts USING fts5(
     title, heading, body, path_search, scope,

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from memory_core.store.fulltext import IS_TURN, scope_token, turns_token
+from memory_core.store.fulltext import IN_NO_DELETED_SESSION, IS_TURN, scope_token, turns_token
 from memory_core.store.statement import Row, text_statement
 from memory_core.store.transaction import Reading
 
@@ -18,8 +18,8 @@ _CHUNK_COLUMNS = "{title heading body path_search}"
 _TURN_COLUMNS = "{title body}"
 #: Pages that nobody is shown; tombstoned ones have no parts.
 _EXPIRED = "(SELECT p.number FROM pages AS p WHERE p.expires_at <= :now)"
-#: Turns that somebody may be shown: shared ones and his own.
-_VISIBLE = "(o.owner IS NULL OR o.owner = :owner)"
+#: Turns that somebody may be shown: shared ones and his own, and none of a session that is being deleted.
+_VISIBLE = f"(o.owner IS NULL OR o.owner = :owner) AND {IN_NO_DELETED_SESSION}"
 
 _CHUNKS = text_statement(
     "SELECT c.number, c.page_number FROM chunks_fts AS f CROSS JOIN page_chunks AS c ON c.number = f.rowid"

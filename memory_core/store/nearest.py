@@ -27,21 +27,23 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Units of pages that are past their time. Few pages have one, so that this is nearly nothing.
-_EXPIRED: Final = (
+#: Units of pages that are past their time, and of sessions that are being deleted. Few are, so that this is nearly nothing.
+_GONE: Final = (
     "SELECT x.number FROM pages AS p JOIN page_chunks AS c ON c.page_number = p.number"
     " JOIN vector_units AS x ON x.is_turn = 0 AND x.unit_number = c.number"
     " WHERE p.expires_at <= :now"
+    " UNION ALL SELECT x.number FROM durable_sessions AS d JOIN observations AS o ON o.session_id = d.session_id"
+    " JOIN vector_units AS x ON x.is_turn = 1 AND x.unit_number = o.seq WHERE d.deleted_at IS NOT NULL"
 )
 #: What one project has that may be found. Units of what was deleted or buried are deleted with it.
 _ALLOWED: Final = (
     "SELECT u.number FROM vector_units AS u WHERE u.model_number = :model AND u.project_number = :project"
-    f" AND (u.owner IS NULL OR u.owner = :owner) AND u.number NOT IN ({_EXPIRED})"
+    f" AND (u.owner IS NULL OR u.owner = :owner) AND u.number NOT IN ({_GONE})"
 )
 _ALLOWED_HERE = text_statement(_ALLOWED)
 #: The other way round, for all projects: there it is the shorter list.
 _HIDDEN = text_statement(
-    f"{_EXPIRED} UNION ALL SELECT number FROM vector_units WHERE owner < :owner UNION ALL"
+    f"{_GONE} UNION ALL SELECT number FROM vector_units WHERE owner < :owner UNION ALL"
     " SELECT number FROM vector_units WHERE owner > :owner"
 )
 #: Looked at once more on the way out; also what a hit is.

@@ -9,7 +9,16 @@ from memory_core.store.statement import Statement, text_statement
 from memory_core.store.transaction import Reading
 
 #: All revisions in their order; the last one is what this code reads and writes.
-REVISIONS = (*(f"{number:04}" for number in range(1, 16)), "0020", "0021", "0022", "0023", "0024", "0025")
+REVISIONS = (
+    *(f"{number:04}" for number in range(1, 16)),
+    "0020",
+    "0021",
+    "0022",
+    "0023",
+    "0024",
+    "0025",
+    "0026",
+)
 HEAD = REVISIONS[-1]
 
 _HAS_VERSION_TABLE: Statement = text_statement(

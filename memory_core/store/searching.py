@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import bindparam, func, select
 
 from memory_core import limits
-from memory_core.store.fulltext import scope_token
+from memory_core.store.fulltext import IN_NO_DELETED_SESSION, scope_token
 from memory_core.store.statement import Row, Statement, text_statement
 from memory_core.store.tables import page_versions, pages, projects, workspaces
 from memory_core.store.transaction import Reading
@@ -24,7 +24,8 @@ _OBSERVATIONS = text_statement(
     " snippet(observations_fts, -1, '<mark>', '</mark>', '…', :tokens) AS snippet"
     " FROM (SELECT f.rowid AS seq, bm25(observations_fts, 2.0, 1.0, 1.0, 1.0, 0.5, 0.0) AS rank"
     " FROM observations_fts AS f CROSS JOIN observations AS o ON o.seq = f.rowid"
-    " WHERE observations_fts MATCH :match AND (o.owner IS NULL OR o.owner = :owner) ORDER BY rank LIMIT :limit) AS f"
+    " WHERE observations_fts MATCH :match AND (o.owner IS NULL OR o.owner = :owner)"
+    f" AND {IN_NO_DELETED_SESSION} ORDER BY rank LIMIT :limit) AS f"
     " CROSS JOIN observations_fts ON observations_fts.rowid = f.seq CROSS JOIN observations AS o ON o.seq = f.seq"
     " JOIN projects AS j ON j.id = o.project_id JOIN workspaces AS w ON w.id = j.workspace_id"
     " WHERE observations_fts MATCH :match ORDER BY f.rank"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlalchemy import bindparam, func, select
+from sqlalchemy import bindparam, func, or_, select
 from sqlalchemy.dialects.sqlite import insert
 
 from memory_core.domain.agent_message import AssetKind
@@ -23,17 +23,21 @@ _ADD_LINK = Statement(
     insert(session_assets).values({column.name: bindparam(column.name) for column in session_assets.c})
 )
 #: Size first: it is known from the row's head, without the payload.
-_SIZES = Statement(
+_sizes = (
     select(_e.sequence, _SIZE.label("size"))
     .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
     .order_by(_e.sequence)
     .limit(bindparam("limit"))
 )
-_BETWEEN = Statement(
+_between = (
     select(session_events)
     .where(_OF_SESSION, _e.sequence > bindparam("after"), _e.sequence <= bindparam("through"))
     .order_by(_e.sequence)
 )
+_SIZES, _BETWEEN = Statement(_sizes), Statement(_between)
+#: Messages may stand beside calls.
+_SPEAKS = or_(*(_e.kind == kind for kind in ("user_message", "assistant_message", "tool_call")))
+_SPOKEN_SIZES, _SPOKEN = Statement(_sizes.where(_SPEAKS)), Statement(_between.where(_SPEAKS))
 _AT = Statement(select(session_events).where(_OF_SESSION, _e.sequence == bindparam("sequence")))
 #: What follows it is hashed from these, and nobody needs its payload for that.
 _HEADS = Statement(
@@ -160,15 +164,34 @@ def between(
     read: Reading, session_id: bytes, *, after: int, through: int, limit: int, max_bytes: int
 ) -> list[SessionEvent]:
     """Events with `after` < sequence ≤ `through` in their order: at most `limit`, and payloads of `max_bytes`, but one at least."""
+    sizes = read.rows(_SIZES, session_id=session_id, after=after, through=through, limit=limit)
+    last = _fitting(sizes, max_bytes)
+    if not last:
+        return []
+    return [_event(row) for row in read.rows(_BETWEEN, session_id=session_id, after=after, through=last)]
+
+
+def spoken(
+    read: Reading, session_id: bytes, *, after: int, through: int, limit: int, max_bytes: int
+) -> tuple[list[SessionEvent], int]:
+    """The same of events in which somebody may speak, and up to which sequence there are no further ones."""
+    sizes = read.rows(_SPOKEN_SIZES, session_id=session_id, after=after, through=through, limit=limit)
+    last = _fitting(sizes, max_bytes)
+    if len(sizes) < limit and (not sizes or last == sizes[-1]["sequence"]):
+        last = through
+    rows = read.rows(_SPOKEN, session_id=session_id, after=after, through=last) if sizes else []
+    return [_event(row) for row in rows], last
+
+
+def _fitting(sizes: Iterable[Row], max_bytes: int) -> int:
+    """The sequence of the last one that fits, the first one always; 0 where there are none."""
     last = total = 0
-    for row in read.rows(_SIZES, session_id=session_id, after=after, through=through, limit=limit):
+    for row in sizes:
         total += row["size"]
         if last and total > max_bytes:
             break
         last = row["sequence"]
-    if not last:
-        return []
-    return [_event(row) for row in read.rows(_BETWEEN, session_id=session_id, after=after, through=last)]
+    return last
 
 
 def with_links(

@@ -16,6 +16,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from memory_core import limits
@@ -104,6 +105,8 @@ durable_sessions = Table(
     #: From then on nobody sees it; its rows go in slices.
     at("deleted_at", nullable=True),
     at("updated_at"),
+    #: Up to which event what was said is kept as turns too, by which it is found; of hooks' sessions, which are made of turns, 0.
+    Column("turns_through", Integer, nullable=False, server_default=text("0")),
     CheckConstraint("origin IN ('client','hooks')", name="origin"),
     CheckConstraint(
         "(host IS NULL) = (device IS NULL) AND (host IS NULL) = (inode IS NULL) AND (host IS NULL) = (path IS NULL)"
@@ -130,6 +133,11 @@ _d = durable_sessions.c
 Index("ix_durable_sessions_directory", _d.host, _d.device, _d.inode, _d.updated_at)
 Index(None, _d.updated_at)
 Index("ix_durable_sessions_leases", _d.lease_until, sqlite_where=_d.lease_until.is_not(None))
+Index(
+    "ix_durable_sessions_turns",
+    _d.session_id,
+    sqlite_where=text("origin = 'client' AND turns_through < last_sequence AND deleted_at IS NULL"),
+)
 Index("ix_durable_sessions_deleted", _d.deleted_at, sqlite_where=_d.deleted_at.is_not(None))
 
 #: The exact transcript, in groups (turns) that were written together; never edited.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from memory_core import job_kind, limits
 from memory_core.clock import Clock
+from memory_core.commands.durable_said import keep_next
 from memory_core.commands.finding import Finder
 from memory_core.commands.handoffs import release_expired_offers
 from memory_core.commands.lost_writes import NOTHING_LOST
@@ -171,6 +172,7 @@ DUTIES = (
         work=lambda tx: refinalise_due(tx, limits.DUTY_SESSIONS),
         every_seconds=limits.DUTY_SECONDS,
     ),
+    Duty(name="keep_said", work=keep_next, every_seconds=limits.DUTY_SECONDS),
     Duty(
         name="render_files",
         work=lambda tx: render_due(tx, limits.DUTY_RENDERED),
