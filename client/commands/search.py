@@ -43,6 +43,14 @@ def command(
     emit(answer, as_json=as_json, text=lambda: _print(answer))
 
 
+def print_hit(hit: dict[str, Any]) -> None:
+    """Its title, where and when, how it was found where that was asked for, and its snippet."""
+    click.secho(f"{inline(hit.get('title') or hit['path'])}", bold=True)
+    click.echo(f"  {inline(_where(hit))}  {hit.get('date', '')}")
+    _explain(hit)
+    click.echo(f"  {marked(hit.get('snippet', ''))}")
+
+
 def _where(hit: dict[str, Any]) -> str:
     """The page of a hit; of a turn who said it, and its session where that has no page yet."""
     scope = "/".join(filter(None, (hit.get("workspace"), hit.get("project"))))
@@ -67,10 +75,8 @@ def _named(values: dict[str, Any]) -> str:
 def _print(answer: dict[str, Any]) -> None:
     hits = answer.get("hits", [])
     for hit in hits:
-        click.secho(f"{inline(hit.get('title') or hit['path'])}", bold=True)
-        click.echo(f"  {inline(_where(hit))}  {hit.get('date', '')}")
-        _explain(hit)
-        click.echo(f"  {marked(hit.get('snippet', ''))}\n")
+        print_hit(hit)
+        click.echo()
     raw = answer.get("raw_hits", [])
     if raw and not hits:
         click.echo("No page matches; these observations do:\n")
