@@ -28,7 +28,13 @@ CAPS = {"do-not-answer-from": 0.55, "test-fixture": 0.55, "superseded": 0.65, "h
 
 
 def of(**given: Any) -> float:
-    plain: dict[str, Any] = {"kind": "note", "tier": Tier.SEMANTIC, "path": "notes/a.md", "tags": (), "pinned": False}
+    plain: dict[str, Any] = {
+        "kind": "note",
+        "tier": Tier.SEMANTIC,
+        "path": "notes/a.md",
+        "tags": (),
+        "pinned": False,
+    }
     return factor(**plain | given)
 
 

@@ -101,7 +101,9 @@ def test_nearness_is_whole_inside_and_falls_with_the_distance(day: date, apart: 
     assert period.nearness(day) == period.nearness(period.last) == 1.0
     before, behind = (period.nearness(day - timedelta(days=n)) for n in (apart, apart + 1))
     assert 0.0 <= behind < before <= 1.0 or before == behind == 0.0
-    assert period.nearness(day - timedelta(days=apart)) == period.nearness(period.last + timedelta(days=apart))
+    assert period.nearness(day - timedelta(days=apart)) == period.nearness(
+        period.last + timedelta(days=apart)
+    )
 
 
 @given(st.text(max_size=300), st.integers(-(2**62), 2**62))
@@ -112,7 +114,22 @@ def test_no_text_and_no_moment_is_an_error(text: str, moment: int):
 @given(
     st.lists(
         st.sampled_from(
-            ["2031-05", "May", "3rd", "last", "week", "999", "days", "ago", "year", "0", "1900", "99", "Feb", "31"]
+            [
+                "2031-05",
+                "May",
+                "3rd",
+                "last",
+                "week",
+                "999",
+                "days",
+                "ago",
+                "year",
+                "0",
+                "1900",
+                "99",
+                "Feb",
+                "31",
+            ]
         ),
         max_size=8,
     ).map(" ".join),
