@@ -3,6 +3,7 @@ first, so that none of them is left alone with one at the end."""
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator
 from typing import Any
@@ -58,6 +59,12 @@ def patience() -> Iterator[None]:
     """In this process; those that a test starts have the product's own limits."""
     with patient():
         yield
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and what they import stay until the end; to look for garbage among them takes longer than most tests do."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -12,6 +12,12 @@ from memory_core import limits
 from tests.web.house import House
 
 
+@pytest.fixture(autouse=True)
+def patient_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An agent's start waits for the writer a second; these tests wait until it has answered."""
+    monkeypatch.setattr(limits, "HANDOFF_WAIT_SECONDS", 60.0)
+
+
 def session(house: House, key: str, text: str, cwd: str = "/srv/repo") -> None:
     for event, more in (("SessionStart", {}), ("UserPromptSubmit", {"prompt": text}), ("SessionEnd", {})):
         body = {"session_id": key, "cwd": cwd, "hook_event_name": event, **more}
