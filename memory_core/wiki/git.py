@@ -67,6 +67,10 @@ _STRANGE = re.compile(
 )
 
 
+#: Without one of these git says that it is no repository. `git init` makes them one after the other, while others look.
+_PARTS = ("HEAD", "objects", "refs")
+
+
 class GitFailed(CoreError):
     """git did not do what it was told."""
 
@@ -119,8 +123,11 @@ class Git:
         return self.root / ".git"
 
     def is_there(self) -> bool:
-        """Whether there is a repository. Raises `GitRefused` for a `.git` that points elsewhere: it is not followed."""
-        return self.identity() is not None
+        """Whether there is a repository: one that is just being made is none yet.
+
+        Raises `GitRefused` for a `.git` that points elsewhere: it is not followed.
+        """
+        return self.identity() is not None and all((self.directory / part).exists() for part in _PARTS)
 
     def identity(self) -> tuple[int, int] | None:
         """Device and inode of the repository's directory; None where there is none. Raises as `is_there` does."""

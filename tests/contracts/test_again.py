@@ -30,7 +30,8 @@ def run(directory: Path, *options: str, **files: str) -> tuple[int, list[str]]:
     ran = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "tests.again", "-p", "no:cacheprovider", *options],
         cwd=directory,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        # The plugins of others take most of the time of so small a suite.
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
         check=False,
@@ -40,7 +41,7 @@ def run(directory: Path, *options: str, **files: str) -> tuple[int, list[str]]:
     return ran.returncode, [line for line in said if ": test_" in line and line.startswith("failed")]
 
 
-@pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "several"])
+@pytest.mark.parametrize("options", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "several"])
 def test_what_passes_alone_is_forgiven_and_named(tmp_path: Path, options: tuple[str, ...]) -> None:
     code, said = run(tmp_path, *options, late=LATE, right="def test_right():\n    pass\n")
 

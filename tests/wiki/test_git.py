@@ -11,6 +11,7 @@ import pytest
 
 from memory_core import limits
 from memory_core.clock import FakeClock
+from memory_core.errors import NotFound
 from memory_core.wiki.git import Git, GitBusy, GitGone
 from memory_core.wiki.git_repository import FileChange, Repository, message_of
 from tests.wiki.histories import files_at, fsck, new_repository, person, put
@@ -244,3 +245,22 @@ def test_a_repository_that_is_gone_is_no_lock_to_wait_for(repository: Repository
     with pytest.raises(GitGone, match="not there any more"):
         repository.commit([FileChange(file="a/b/c.md", content=b"x")], "m\n")
     assert repository.git.identity() is None
+
+
+@pytest.mark.parametrize(
+    "made", [(), ("refs",), ("refs", "HEAD")], ids=["nothing", "refs", "all but objects"]
+)
+def test_a_repository_that_is_just_being_made_has_no_history_yet(tmp_path: Path, made: tuple[str, ...]):
+    repository = new_repository(tmp_path / "whole")
+    half = Repository(Git(tmp_path / "half", tmp_path), FakeClock())
+    half.git.directory.mkdir(parents=True)
+    for part in made:
+        (root_of(repository) / ".git" / part).rename(half.git.directory / part)
+
+    with pytest.raises(NotFound, match="no history yet"):
+        half.log(10)
+    with pytest.raises(NotFound, match="no history yet"):
+        half.content("0" * 40, "a.md", 100)
+
+    half.create()
+    assert half.log(10) == []
