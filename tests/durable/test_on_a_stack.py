@@ -133,7 +133,7 @@ def test_a_turn_whose_commit_is_cut_by_a_death_is_written_once_and_whole(stack: 
     thread.join(90)
 
     assert not thread.is_alive()
-    memoryd.wait_ready(60)
+    memoryd.wait_ready()
     agent.append("behind")
     assert agent.replayed() == agent.record == ["before", "one", "two", "three", "behind"]
 

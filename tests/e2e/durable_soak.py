@@ -168,7 +168,7 @@ class Soak:
         self.say(
             f"{self.turns * len(crew)} turns in {time.monotonic() - began:.0f} s; kills: {dict(self.kills)}"
         )
-        self.memoryd.wait_ready(60)
+        self.memoryd.wait_ready()
         found = [said for agent in crew for said in self._of_agent(agent)]
         return found + self._of_jobs()
 

@@ -227,7 +227,7 @@ class Running:
     def url(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def wait_ready(self, seconds: float = 90.0) -> None:
+    def wait_ready(self, seconds: float = 120.0) -> None:
         try:
             wait_until(self.is_ready, seconds=seconds, saying="ready")
         except AssertionError as error:

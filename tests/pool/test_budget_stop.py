@@ -101,7 +101,7 @@ def metered(tmp_path: Path) -> Iterator[Metered]:
                 "MEMORYD_CONFIG_FILE": str(file),
             },
         )
-        tree.wait_ready(60)
+        tree.wait_ready()
         parts = build(tree.settings)
         yield Metered(stack=Stack(tree=tree, parts=parts, home=tmp_path), vendor=vendor, fake=fake)
         parts.line.close()

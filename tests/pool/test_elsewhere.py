@@ -96,7 +96,7 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
                 },
                 broker_url=f"redis://127.0.0.1:{port}/0",
             )
-            tree.wait_ready(60)
+            tree.wait_ready()
             # Its own worker does nothing meanwhile: who does the jobs is the stranger.
             os.kill(tree.pids["pool"], signal.SIGSTOP)
             parts = build(tree.settings)

@@ -67,7 +67,7 @@ def running(home: Path, **environ: str) -> Generator[RunningTree]:
                 **environ,
             },
         )
-        tree.wait_ready(60)
+        tree.wait_ready()
         yield tree
 
 

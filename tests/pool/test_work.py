@@ -42,7 +42,7 @@ def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
     job_kinds.register()
     with make_tree(home) as start:
         tree = start("workers.supervisor", "--only", "broker,writer,web", environ=_MUTANTS | _UNSCHEDULED)
-        tree.wait_ready(60)
+        tree.wait_ready()
         parts = build(tree.settings)
         yield Stack(tree=tree, parts=parts, home=home)
         parts.line.close()

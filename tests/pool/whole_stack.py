@@ -140,7 +140,7 @@ def whole_stack(
             },
             **options,
         )
-        tree.wait_ready(60)
+        tree.wait_ready()
         parts = build(tree.settings)
         try:
             yield Stack(tree=tree, parts=parts, home=home)

@@ -116,7 +116,7 @@ class RunningTree:
         record = json.loads((self.settings.run_dir / f"{'-'.join(('children', *only))}.json").read_text())
         return {entry["name"]: entry["pid"] for entry in record["children"]}
 
-    def wait_ready(self, seconds: float = 90.0) -> dict[str, object]:
+    def wait_ready(self, seconds: float = 120.0) -> dict[str, object]:
         """The announcement, as JSON."""
         assert self.process.stdout is not None
         os.set_blocking(self.process.stdout.fileno(), False)

@@ -26,7 +26,7 @@ def test_flower_shows_what_the_writer_applied_to_who_knows_the_password_and_chan
 ) -> None:
     (port,) = free_ports(1)
     tree = start_tree("client", "up", "--flower", "--flower-port", str(port))
-    url = str(tree.wait_ready(60)["flower_url"])
+    url = str(tree.wait_ready()["flower_url"])
     _wait_for_flower(tree)
     assert url == f"http://127.0.0.1:{port}"
     password = tree.settings.flower_auth_file.read_text().strip()
@@ -83,7 +83,7 @@ def _applied(url: str, password: str) -> int:
 def test_a_flower_that_was_killed_or_lost_its_broker_hears_again(start_tree: TreeStart) -> None:
     (port,) = free_ports(1)
     tree = start_tree("workers.supervisor", environ={"MEMORYD_FLOWER": "1", "MEMORYD_FLOWER_PORT": str(port)})
-    tree.wait_ready(60)
+    tree.wait_ready()
     _wait_for_flower(tree)
 
     before = tree.pids["flower"]

@@ -89,7 +89,7 @@ def test_nothing_outside_the_data_directory_is_changed(
     record.mkdir()
     trace = [strace, "-ff", "-y", "-z", "-s", "4096", "-e", f"trace={calls}", "-o", str(record / "of")]
     tree = start_tree("workers.supervisor", data=tmp_path / below, prefix=trace)
-    supervisor = int(str(tree.wait_ready(90)["pid"]))
+    supervisor = int(str(tree.wait_ready()["pid"]))
     for number in range(5):
         tree.prompt(f"remember number {number}")
     assert tree.post("/hook?agent=claude-code&event=SessionEnd&wait=commit", _END) == 200

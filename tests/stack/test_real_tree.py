@@ -35,7 +35,7 @@ def _up(tree: RunningTree, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def test_one_command_starts_everything_and_a_stop_leaves_nothing(start_tree: TreeStart) -> None:
     tree = start_tree("client", "up", first=True)
-    said = tree.wait_ready(60)
+    said = tree.wait_ready()
 
     assert said["pid"] == tree.process.pid
     assert set(tree.pids) == {"broker", "writer", "web", "pool", "beat"}
@@ -52,7 +52,7 @@ def test_one_command_starts_everything_and_a_stop_leaves_nothing(start_tree: Tre
 
 def test_a_second_up_is_refused_with_the_pid_and_the_command_of_the_first(start_tree: TreeStart) -> None:
     tree = start_tree(_REAL)
-    tree.wait_ready(60)
+    tree.wait_ready()
 
     second = _up(tree)
 
@@ -65,7 +65,7 @@ def test_a_second_up_is_refused_with_the_pid_and_the_command_of_the_first(start_
 @pytest.mark.kills
 def test_whatever_is_killed_it_serves_again_without_much_of_a_pause(start_tree: TreeStart) -> None:
     tree = start_tree(_REAL)
-    tree.wait_ready(60)
+    tree.wait_ready()
 
     for victims in (
         ("broker",),
@@ -87,7 +87,7 @@ def test_whatever_is_killed_it_serves_again_without_much_of_a_pause(start_tree: 
 @pytest.mark.kills
 def test_nobody_outlives_the_killed_supervisor_of_the_real_tree(start_tree: TreeStart) -> None:
     tree = start_tree(_REAL)
-    tree.wait_ready(60)
+    tree.wait_ready()
     everybody = tree.everybody()
     assert len(everybody) >= 6  # five children, and the gate's own worker
 
@@ -96,13 +96,13 @@ def test_nobody_outlives_the_killed_supervisor_of_the_real_tree(start_tree: Tree
 
     wait_until(lambda: not any(is_alive(pid) for pid in everybody))
     again = start_tree(_REAL)
-    again.wait_ready(60)
+    again.wait_ready()
     again.prompt("after the kill")
 
 
 def test_the_drain_is_seen_by_who_listens_to_celery_events(start_tree: TreeStart) -> None:
     tree = start_tree(_REAL)
-    tree.wait_ready(60)
+    tree.wait_ready()
     app = make_app(tree.settings, config.install_id(tree.settings))
     wanted = {("task-received", "writer.drain"), ("task-received", "pool.look"), ("task-succeeded", "")}
     seen: set[tuple[str, str]] = set()
@@ -135,7 +135,7 @@ def test_a_broker_of_somebody_else_is_used_when_it_keeps_what_is_promised_or_its
     assert "appendfsync is 'everysec'" in refused.process.communicate()[1]
 
     weak = start_tree("client", "up", "--broker", url, "--accept-weaker-durability")
-    weak.wait_ready(60)
+    weak.wait_ready()
     assert "broker" not in weak.pids
     weak.prompt("into a weaker broker")
     (void,) = weak.logged("promise_void")
@@ -146,7 +146,7 @@ def test_a_copied_directory_is_refused_by_name_until_it_is_taken_over(
     start_tree: TreeStart, tmp_path: Path
 ) -> None:
     first = start_tree(_REAL)
-    first.wait_ready(60)
+    first.wait_ready()
     first.process.terminate()
     assert first.process.wait(60) == exit_codes.OK
     shutil.copytree(first.settings.data_dir, tmp_path / "copy")
@@ -157,5 +157,5 @@ def test_a_copied_directory_is_refused_by_name_until_it_is_taken_over(
     assert copy.everybody() == set()
 
     taken = start_tree("client", "up", "--take-over", data=tmp_path / "copy")
-    taken.wait_ready(60)
+    taken.wait_ready()
     taken.prompt("in the copy")
