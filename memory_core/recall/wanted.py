@@ -7,7 +7,8 @@ where a text is looked at anyway; where all words are like that, the newest unit
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from memory_core import limits
@@ -32,8 +33,8 @@ class Wanted:
     stem: str = ""
     #: What it counts, by how rare it is.
     weight: float = 0.0
-    #: By number, with their pages and sessions.
-    chunks: dict[int, int] = field(default_factory=dict[int, int])
+    chunks: Collection[int] = frozenset[int]()
+    #: By number, with their sessions.
     turns: dict[int, bytes] = field(default_factory=dict[int, bytes])
     #: More rows hold it than were read: those that were are not used.
     is_frequent: bool = False
@@ -48,16 +49,21 @@ class FirstPass:
     #: How many units there are to find, counted up to a bound.
     units: int
 
-    def chunks(self, per_page: int) -> list[int]:
-        """All parts of pages that hold something, the weightiest first, the newer first among equals; so many of each page."""
-        pages = {number: page for each in self.wanted for number, page in each.chunks.items()}
-        taken: dict[int, int] = {}
+    def chunks(self, reading: Reading, *, per_page: int, most: int) -> list[int]:
+        """The `most` parts of pages that hold the weightiest words, the newer first among equals; so many of each page."""
+        ranked = _ranked((each.chunks, each.weight) for each in self.wanted)
+        taken: Counter[int] = Counter()
         kept: list[int] = []
-        for number in _ranked((each.chunks, each.weight) for each in self.wanted):
-            page = pages[number]
-            if taken.get(page, 0) < per_page:
-                taken[page] = taken.get(page, 0) + 1
-                kept.append(number)
+        for begin in range(0, len(ranked), most * 2):
+            some = ranked[begin : begin + most * 2]
+            pages = lexical.pages_of_chunks(reading, some)
+            for number in some:
+                page = pages[number]
+                if taken[page] < per_page:
+                    taken[page] += 1
+                    kept.append(number)
+                if len(kept) == most:
+                    return kept
         return kept
 
     def turns(self) -> list[int]:
@@ -84,18 +90,23 @@ def first_pass(reading: Reading, ask: Ask) -> FirstPass:
 
 def _found(reading: Reading, ask: Ask, wanted: Wanted) -> Wanted:
     most = limits.TERM_ROWS_MAX
-    if Unit.CHUNK in ask.units:
-        wanted.chunks = lexical.chunks_with(
-            reading, wanted.expression, ask.projects, now=ask.expired_by, limit=most + 1
-        )
-    if Unit.TURN in ask.units:
-        wanted.turns = lexical.turns_with(
-            reading, wanted.expression, ask.projects, owner=ask.principal, limit=most + 1
-        )
+    _look(reading, ask, wanted, most + 1)
     if max(len(wanted.chunks), len(wanted.turns)) > most:
         wanted.is_frequent = True
-        wanted.chunks, wanted.turns = {}, {}
+        wanted.chunks, wanted.turns = frozenset(), {}
     return wanted
+
+
+def _look(reading: Reading, ask: Ask, wanted: Wanted, limit: int, *, newest: bool = False) -> None:
+    if Unit.CHUNK in ask.units:
+        found = lexical.chunks_with(
+            reading, wanted.expression, ask.projects, now=ask.expired_by, limit=limit, newest=newest
+        )
+        wanted.chunks = frozenset(found)
+    if Unit.TURN in ask.units:
+        wanted.turns = lexical.turns_with(
+            reading, wanted.expression, ask.projects, owner=ask.principal, limit=limit, newest=newest
+        )
 
 
 def _together(reading: Reading, ask: Ask, frequent: Sequence[Wanted]) -> list[Wanted]:
@@ -104,14 +115,7 @@ def _together(reading: Reading, ask: Ask, frequent: Sequence[Wanted]) -> list[Wa
         if not 0 < count <= len(frequent):
             continue
         both = Wanted(expression=" AND ".join(f"({each.expression})" for each in frequent[:count]))
-        if Unit.CHUNK in ask.units:
-            both.chunks = lexical.chunks_with(
-                reading, both.expression, ask.projects, now=ask.expired_by, limit=limits.TERM_ROWS_MAX
-            )
-        if Unit.TURN in ask.units:
-            both.turns = lexical.turns_with(
-                reading, both.expression, ask.projects, owner=ask.principal, limit=limits.TERM_ROWS_MAX
-            )
+        _look(reading, ask, both, limits.TERM_ROWS_MAX, newest=True)
         if both.chunks or both.turns:
             return [both]
     return []
@@ -150,4 +154,4 @@ def _ranked(found: Iterable[tuple[Iterable[int], float]]) -> list[int]:
     for numbers, weight in found:
         for number in numbers:
             scores[number] = scores.get(number, 0.0) + weight
-    return sorted(scores, key=lambda number: (-scores[number], -number))
+    return [number for _, number in sorted(((score, number) for number, score in scores.items()), reverse=True)]

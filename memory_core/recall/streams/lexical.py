@@ -88,7 +88,8 @@ class _Weighed:
         self.name_stems: frozenset[str] = frozenset()
 
     def read_chunks(self, reading: Reading) -> None:
-        wanted = self.first.chunks(_PER_PAGE)[: max(self.most, limits.CHUNKS_WEIGHED_MIN)]
+        most = max(self.most, limits.CHUNKS_WEIGHED_MIN)
+        wanted = self.first.chunks(reading, per_page=_PER_PAGE, most=most)
         if wanted:
             rows = lexical.texts_of_chunks(reading, wanted)
             self.chunks = {n: (row, weighing.read(row["text"], self.stems)) for n, row in rows.items()}
