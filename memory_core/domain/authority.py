@@ -32,10 +32,10 @@ def factor(
 ) -> float:
     """From `FACTOR_MIN` to `FACTOR_MAX`; 1 for a page of which nothing is known. `salience` is what was said of the page
     (0.25 to 2; None: nothing)."""
-    names = {tag.casefold().replace("_", "-") for tag in tags}
     value = 1.0 + _KIND.get(kind, 0.0) + _TIER[tier] + (_PINNED if pinned else 0.0)
     value += _SALIENCE * ((SALIENCE_DEFAULT if salience is None else salience) - SALIENCE_DEFAULT)
     value += sum(part for prefix, part in _PATH.items() if path.startswith(prefix))
-    value += sum(part for tag, part in _TAG.items() if tag in names)
-    value = min(value, *(cap for tag, cap in _CAP.items() if tag in names), FACTOR_MAX)
-    return max(value, FACTOR_MIN)
+    if names := {tag.casefold().replace("_", "-") for tag in tags}:
+        value += sum(part for tag, part in _TAG.items() if tag in names)
+        value = min(value, *(cap for tag, cap in _CAP.items() if tag in names), FACTOR_MAX)
+    return min(max(value, FACTOR_MIN), FACTOR_MAX)

@@ -22,12 +22,20 @@ class Fused:
     unit: Unit
     number: int
     score: float = 0.0
-    #: By stream: rank (from 1), score, and what else it says.
-    streams: dict[str, dict[str, Any]] = field(default_factory=dict[str, dict[str, Any]])
+    #: By stream: rank (from 1) and what it gave.
+    found: dict[str, tuple[int, Candidate]] = field(default_factory=dict[str, tuple[int, Candidate]])
 
     @property
     def candidate(self) -> Candidate:
         return Candidate(unit=self.unit, number=self.number, score=self.score)
+
+    @property
+    def streams(self) -> dict[str, dict[str, Any]]:
+        """By stream: rank, score, and what else it says."""
+        return {
+            name: {"rank": rank, "score": round(candidate.score, 6), **candidate.details}
+            for name, (rank, candidate) in self.found.items()
+        }
 
 
 def fused(found: Mapping[str, Sequence[Candidate]], weights: Mapping[str, float]) -> list[Fused]:
@@ -37,9 +45,11 @@ def fused(found: Mapping[str, Sequence[Candidate]], weights: Mapping[str, float]
     for name, candidates in found.items():
         best = candidates[0].score if candidates else 0.0
         for rank, candidate in enumerate(candidates, 1):
-            one = made.setdefault(candidate.key, Fused(unit=candidate.unit, number=candidate.number))
+            one = made.get(candidate.key)
+            if one is None:
+                one = made[candidate.key] = Fused(unit=candidate.unit, number=candidate.number)
             by_rank = (_RANK_CONSTANT + 1) / (_RANK_CONSTANT + rank)
             by_score = candidate.score / best if best > 0 else by_rank
             one.score += weights[name] / total * (by_rank + by_score) / 2
-            one.streams[name] = {"rank": rank, "score": round(candidate.score, 6), **candidate.details}
+            one.found[name] = rank, candidate
     return sorted(made.values(), key=lambda one: (-one.score, one.unit, -one.number))

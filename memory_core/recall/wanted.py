@@ -39,9 +39,6 @@ class Wanted:
     #: More rows hold it than were read: those that were are not used.
     is_frequent: bool = False
 
-    def holds(self, unit: Unit, number: int) -> bool:
-        return number in (self.chunks if unit is Unit.CHUNK else self.turns)
-
 
 @dataclass(frozen=True, kw_only=True)
 class FirstPass:
@@ -154,4 +151,5 @@ def _ranked(found: Iterable[tuple[Iterable[int], float]]) -> list[int]:
     for numbers, weight in found:
         for number in numbers:
             scores[number] = scores.get(number, 0.0) + weight
-    return [number for _, number in sorted(((score, number) for number, score in scores.items()), reverse=True)]
+    best = sorted(zip(scores.values(), scores.keys(), strict=True), reverse=True)
+    return [number for _, number in best]

@@ -62,12 +62,14 @@ def mean_length(texts: Sequence[Text]) -> float:
     return sum(max(text.chars, _LENGTH_FLOOR_CHARS) for text in texts) / len(texts) if texts else 1.0
 
 
-def saturated(count: float, chars: int, mean_chars: float) -> float:
-    """How much `count` occurrences say in a text of that length; 1 for one in a text of mean length."""
-    if not count:
-        return 0.0
-    length = 1 - _B + _B * max(chars, _LENGTH_FLOOR_CHARS) / mean_chars
-    return count * (_K1 + 1) / (count + _K1 * length)
+def damping(text: Text, mean_chars: float) -> float:
+    """What `saturated` takes: how little one occurrence says in a text of that length."""
+    return _K1 * (1 - _B + _B * max(text.chars, _LENGTH_FLOOR_CHARS) / mean_chars)
+
+
+def saturated(count: float, damped: float) -> float:
+    """How much `count` occurrences say; 1 for one in a text of mean length."""
+    return count * (_K1 + 1) / (count + damped) if count else 0.0
 
 
 def pairs_in(text: Text, pairs: Sequence[tuple[str, str]]) -> tuple[list[int], list[int]]:

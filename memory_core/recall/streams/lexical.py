@@ -57,7 +57,7 @@ def candidates(reading: Reading, ask: Ask, limit: int) -> list[Candidate]:
     weighed = _Weighed(ask=ask, first=first, pairs=pairs, stems=stems, most=limit)
     weighed.read_chunks(reading)
     weighed.read_turns(reading)
-    return weighed.candidates()[:limit]
+    return weighed.candidates()
 
 
 def _pairs(ask: Ask) -> list[tuple[str, str]]:
@@ -118,34 +118,45 @@ class _Weighed:
         self.mean = weighing.mean_length([*(text for _, text in self.chunks.values()), *self.texts.values()])
         pairs = self._pair_weights()
         pages = {number: self._of_chunk(number, pairs) for number in self.chunks}
-        own = {number: self._of_turn(number, pairs) for number in self.facts}
+        own = self._of_turns(pairs)
         turns = {number: self._with_neighbours(number, own) for number in self.facts}
         sessions = self._of_sessions()
         best = max((*pages.values(), *turns.values()), default=0.0)
         if best <= 0:
             return []
-        found = [
-            Candidate(
-                unit=Unit.CHUNK,
-                number=number,
-                score=score / best * (1 + _SESSION_WEIGHT) * self._nearness(self.chunks[number][0]["at"]),
-                details={"words": round(score, 4)},
+        ranked = [
+            (
+                score / best * (1 + _SESSION_WEIGHT) * self._nearness(self.chunks[number][0]["at"]),
+                Unit.CHUNK,
+                number,
             )
             for number, score in pages.items()
         ]
         for number, score in turns.items():
             row = self.facts[number]
-            session = sessions.get(row["session_id"], 0.0)
-            found.append(
-                Candidate(
-                    unit=Unit.TURN,
-                    number=number,
-                    score=(score / best + _SESSION_WEIGHT * session) * self._nearness(row["at"]),
-                    details={"words": round(score, 4), "session": round(session, 4)},
-                )
-            )
-        found.sort(key=lambda each: (-each.score, each.unit, -each.number))
-        return [each for each in found if each.score >= found[0].score * _WORTH_MIN]
+            worth = score / best + _SESSION_WEIGHT * sessions.get(row["session_id"], 0.0)
+            ranked.append((worth * self._nearness(row["at"]), Unit.TURN, number))
+        ranked.sort(key=lambda each: (-each[0], each[1], -each[2]))
+        least = ranked[0][0] * _WORTH_MIN
+        return [
+            self._candidate(*each, pages, turns, sessions) for each in ranked[: self.most] if each[0] >= least
+        ]
+
+    def _candidate(
+        self,
+        score: float,
+        unit: Unit,
+        number: int,
+        pages: dict[int, float],
+        turns: dict[int, float],
+        sessions: dict[bytes, float],
+    ) -> Candidate:
+        if unit is Unit.CHUNK:
+            details = {"words": round(pages[number], 4)}
+        else:
+            session = sessions.get(self.facts[number]["session_id"], 0.0)
+            details = {"words": round(turns[number], 4), "session": round(session, 4)}
+        return Candidate(unit=unit, number=number, score=score, details=details)
 
     def _nearness(self, moment: int) -> float:
         return 1 + _DATE_WEIGHT * self.dates.nearness(moment) if self.dates else 1.0
@@ -153,7 +164,7 @@ class _Weighed:
     def _pair_weights(self) -> list[tuple[float, float]]:
         """What each pair of words counts side by side and close together, by how few of the texts have it so."""
         texts = [*(text for _, text in self.chunks.values()), *self.texts.values()]
-        counted = [self.counted(text) for text in texts]
+        counted = [self.counted(text) for text in texts if len(text.places) > 1]
         units = max(self.first.units, len(texts))
         weights: list[tuple[float, float]] = []
         for place in range(len(self.pairs)):
@@ -169,27 +180,34 @@ class _Weighed:
             self.pair_counts[id(text)] = weighing.pairs_in(text, self.pairs)
         return self.pair_counts[id(text)]
 
-    def _of_pairs(self, text: weighing.Text, weights: Sequence[tuple[float, float]]) -> float:
+    def _of_pairs(self, text: weighing.Text, damped: float, weights: Sequence[tuple[float, float]]) -> float:
+        if len(text.places) < 2:
+            return 0.0
         side_by_side, close = self.counted(text)
         return sum(
-            weight[0] * weighing.saturated(one, text.chars, self.mean)
-            + weight[1] * weighing.saturated(other, text.chars, self.mean)
+            weight[0] * weighing.saturated(one, damped) + weight[1] * weighing.saturated(other, damped)
             for weight, one, other in zip(weights, side_by_side, close, strict=True)
             if one or other
         )
 
     def _of_chunk(self, number: int, pairs: Sequence[tuple[float, float]]) -> float:
         row, text = self.chunks[number]
-        title, heading = self._read_once(row["title"]), self._read_once(row["heading"])
-        score = self._of_pairs(text, pairs)
-        for wanted in self.first.wanted:
-            count = (
-                text.count(wanted)
-                + _TITLE_COUNT * title.count(wanted)
-                + _HEADING_COUNT * heading.count(wanted)
+        around = [
+            (times, read)
+            for times, read in (
+                (_TITLE_COUNT, self._read_once(row["title"])),
+                (_HEADING_COUNT, self._read_once(row["heading"])),
             )
-            count = count or int(wanted.holds(Unit.CHUNK, number))
-            score += wanted.weight * weighing.saturated(count, text.chars, self.mean)
+            if read.places
+        ]
+        damped = weighing.damping(text, self.mean)
+        score = self._of_pairs(text, damped, pairs)
+        for wanted in self.first.wanted:
+            count = text.count(wanted) + sum(times * read.count(wanted) for times, read in around)
+            if not count and number in wanted.chunks:
+                count = 1
+            if count:
+                score += wanted.weight * weighing.saturated(count, damped)
         return score
 
     def _read_once(self, text: str) -> weighing.Text:
@@ -198,26 +216,36 @@ class _Weighed:
             self.titles[text] = weighing.read(text, self.stems)
         return self.titles[text]
 
-    def _of_turn(self, number: int, pairs: Sequence[tuple[float, float]]) -> list[float]:
-        """What a turn is worth for each of `wanted` by itself, and, last, for pairs of words."""
-        boost = self._boost(self.facts[number])
-        text = self.texts.get(number)
-        if text is None:
-            # Not read: one occurrence in a text of mean length.
-            return [boost * each.weight if number in each.turns else 0.0 for each in self.first.wanted] + [
-                0.0
-            ]
-        values = [boost * each.weight * self._worth(each, number, text) for each in self.first.wanted]
-        return [*values, boost * self._of_pairs(text, pairs)]
+    def _of_turns(self, pairs: Sequence[tuple[float, float]]) -> dict[int, list[float]]:
+        """What turns are worth by themselves for each of `wanted`, and, last, for pairs of words; those that are worth nothing
+        are left out."""
+        own: dict[int, list[float]] = {}
+        for number in self.facts:
+            text = self.texts.get(number)
+            values = self._told(number) if text is None else self._of_turn(number, text, pairs)
+            if any(values):
+                boost = self._boost(self.facts[number])
+                own[number] = [boost * value for value in values]
+        return own
 
-    def _worth(self, wanted: Wanted, number: int, text: weighing.Text) -> float:
-        count: float = text.count(wanted)
+    def _told(self, number: int) -> list[float]:
+        """Of a turn that is not read: one occurrence in a text of mean length."""
+        return [*(each.weight if number in each.turns else 0.0 for each in self.first.wanted), 0.0]
+
+    def _of_turn(self, number: int, text: weighing.Text, pairs: Sequence[tuple[float, float]]) -> list[float]:
+        damped = weighing.damping(text, self.mean)
+        values = [
+            each.weight * weighing.saturated(self._count(each, number, text), damped)
+            for each in self.first.wanted
+        ]
+        return [*values, self._of_pairs(text, damped, pairs)]
+
+    def _count(self, wanted: Wanted, number: int, text: weighing.Text) -> float:
+        count = text.count(wanted)
         if wanted.stem in self.name_stems:
             name = self.facts[number]["speaker_name"]
-            count = count * _MENTIONED + (1 if name and wanted.stem in self.names[name] else 0)
-        elif not count:
-            count = int(number in wanted.turns)
-        return weighing.saturated(count, text.chars, self.mean) if count else 0.0
+            return count * _MENTIONED + (1 if name and wanted.stem in self.names[name] else 0)
+        return count or int(number in wanted.turns)
 
     def _boost(self, row: Row) -> float:
         boost = 1.0
@@ -230,16 +258,16 @@ class _Weighed:
         return boost
 
     def _with_neighbours(self, number: int, own: dict[int, list[float]]) -> float:
-        values = list(own[number])
+        values = own.get(number)
         for place, other in enumerate(self.beside[number]):
-            if other is None or other not in own:
+            if other is None or (theirs := own.get(other)) is None:
                 continue
             share = _BESIDE[place % 2]
             if place == 0 and self.facts[other]["tail"].rstrip().endswith("?"):
                 share *= _BEHIND_A_QUESTION
-            for index, value in enumerate(own[other]):
-                values[index] = max(values[index], share * value)
-        return sum(values)
+            taken = [share * value for value in theirs]
+            values = taken if values is None else list(map(max, values, taken))
+        return sum(values) if values else 0.0
 
     def _of_sessions(self) -> dict[bytes, float]:
         """How well each session answers as a whole, from 0 to 1: BM25 over the turns that hold a word."""
