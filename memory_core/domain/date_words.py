@@ -28,6 +28,8 @@ _AGO = re.compile(
 )
 _LAST = re.compile(r"\b(?P<which>last|this)\s+(?P<unit>week|month|year)\b", re.IGNORECASE)
 _NEAR = {"today": 0, "yesterday": 1}
+_WORDS = re.compile(rf"\b(?:{'|'.join(_NEAR)})\b", re.IGNORECASE)
+_DAY_US = 86_400 * 1_000_000
 _DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
 
 
@@ -53,6 +55,13 @@ class Dates:
     #: (month, day or 0), of any year.
     yearless: tuple[tuple[int, int], ...] = ()
 
+    def spans(self, now: int) -> list[tuple[int, int]]:
+        """From when and before when each period is, UTC microseconds; of one without a year the last two that have begun by `now`."""
+        today = datetime.fromtimestamp(now / 1_000_000, tz=UTC).date()
+        begun = [period for period in _of_years(self.yearless, today.year) if period.first <= today]
+        last = sorted(begun, key=lambda period: period.first)[-2:]
+        return [(_begin(period.first), _begin(period.last) + _DAY_US) for period in (*self.periods, *last)]
+
     def __bool__(self) -> bool:
         return bool(self.periods or self.yearless)
 
@@ -75,12 +84,8 @@ def dates_in(text: str, now: int) -> Dates:
         periods += _period(int(found["year"]), int(found["month"]), int(found["day"] or 0))
     for found in _NAMED.finditer(text):
         day, year = int(found["before"] or found["behind"] or 0), found["year"]
-        if (
-            found["month"].lower() in ("may", "mar", "march")
-            and not (day or year)
-            and not found["month"][0].isupper()
-        ):
-            continue  # a verb
+        if _is_verb(found):
+            continue
         month = _month(found["month"])
         if year:
             periods += _period(int(year), month, day)
@@ -89,6 +94,25 @@ def dates_in(text: str, now: int) -> Dates:
     if not periods and not yearless:
         periods += [period for found in _YEAR.finditer(text) for period in _period(int(found.group()), 0, 0)]
     return Dates(periods=(*periods, *_relative(text, today)), yearless=tuple(yearless))
+
+
+def without_dates(text: str) -> str:
+    """What else a text says."""
+    for pattern in (_ISO, _AGO, _LAST, _WORDS):
+        text = pattern.sub(" ", text)
+    text = _NAMED.sub(lambda found: found.group() if _is_verb(found) else " ", text)
+    return _YEAR.sub(" ", text)
+
+
+def _is_verb(found: re.Match[str]) -> bool:
+    """ "may" and "march", where neither a day nor a year nor a capital says otherwise."""
+    is_alone = not (found["before"] or found["behind"] or found["year"])
+    return is_alone and found["month"].lower() in ("may", "mar", "march") and not found["month"][0].isupper()
+
+
+def _begin(day: date) -> int:
+    """Its midnight, UTC microseconds."""
+    return (day - date(1970, 1, 1)).days * _DAY_US
 
 
 def _relative(text: str, today: date) -> list[Period]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import CheckConstraint, Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 
-from memory_core.store.tables import metadata
+from memory_core.store.tables import metadata, observations
 
 #: The parts by which pages are found: of the latest version of each page that is not tombstoned.
 page_chunks = Table(
@@ -33,4 +33,16 @@ unindexed_observations = Table(
     metadata,
     Column("only", Integer, CheckConstraint("only = 1", name="one_row"), primary_key=True),
     Column("first_seq", Integer, nullable=False),
+)
+
+#: Turns by when they were said, as far as their clients told.
+Index(
+    "ix_observations_turns_occurred",
+    observations.c.occurred_at,
+    sqlite_where=text("speaker IN ('user','agent') AND body <> '' AND occurred_at IS NOT NULL"),
+)
+Index(
+    "ix_observations_turns_recorded",
+    observations.c.recorded_at,
+    sqlite_where=text("speaker IN ('user','agent') AND body <> '' AND occurred_at IS NULL"),
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memory_core.domain.date_words import Dates, Period, dates_in
+from memory_core.domain.date_words import Dates, Period, dates_in, without_dates
 
 DAY_US = 86_400 * 1_000_000
 #: A Saturday.
@@ -137,3 +137,39 @@ def test_no_text_and_no_moment_is_an_error(text: str, moment: int):
 )
 def test_no_order_of_date_words_is_an_error_at_any_time(text: str, today: date):
     assert isinstance(dates_in(text, us(today)), Dates)
+
+
+@pytest.mark.parametrize(
+    ("text", "rest"),
+    [
+        ("What happened on March 2, 2031?", "What happened on ?"),
+        ("What did Wanda say yesterday?", "What did Wanda say ?"),
+        ("may we march two weeks ago", "may we march"),
+        ("the 2031-03-02 release of last month", "the release of"),
+        ("release 2031", "release"),
+    ],
+)
+def test_what_else_a_question_says(text: str, rest: str):
+    assert " ".join(without_dates(text).split()) == rest
+
+
+def test_a_period_spans_its_days_and_one_without_a_year_those_that_have_begun():
+    (one,) = dates_in("yesterday", NOW).spans(NOW)
+    assert one == (
+        us(date(2031, 5, 16)) - 9 * 3_600 * 1_000_000,
+        us(date(2031, 5, 17)) - 9 * 3_600 * 1_000_000,
+    )
+    june = [
+        datetime.fromtimestamp(first / 1e6, tz=UTC).date() for first, _ in dates_in("June", NOW).spans(NOW)
+    ]
+    assert june == [date(2030, 6, 1)] or june == [date(2029, 6, 1), date(2030, 6, 1)]
+    assert [first < behind for first, behind in dates_in("in May", NOW).spans(NOW)] == [True, True]
+
+
+@given(days, st.sampled_from(["on {0}", "{1} {2}, {3}", "{1} {3}", "in {3}"]))
+def test_a_span_holds_the_moment_that_is_near(day: date, form: str):
+    found = dates_in(form.format(day.isoformat(), f"{day:%B}", day.day, day.year), NOW)
+
+    ((first, behind),) = found.spans(NOW)
+    assert first <= us(day) < behind
+    assert found.nearness(us(day)) == 1.0

@@ -18,6 +18,8 @@ from tests.recall.worlds import ASKED, ASKER, WORDS, Thing, World, made, worlds
 discover(memory_core.recall.streams)
 #: They answer by words alone; vectors of a question need an embedder.
 BY_WORDS = sorted(set(streams.names()) - {"vector"})
+#: What a stream is asked whose answers no word leads to.
+ASKED_FOR = {"time": "what happened today?"}
 questions = st.lists(st.sampled_from(WORDS), min_size=1, max_size=3).map(" ".join)
 
 
@@ -62,7 +64,8 @@ def test_no_stream_gives_what_may_not_be_seen(
     name: str, things: Sequence[Thing], text: str, everywhere: bool, include_expired: bool
 ):
     with made(things) as world:
-        found = answered(world, name, text, everywhere=everywhere, include_expired=include_expired)
+        asked = ASKED_FOR.get(name, text)
+        found = answered(world, name, asked, everywhere=everywhere, include_expired=include_expired)
 
         said = {number for one in found for number in world.said_in(text_of(world, one))}
         shown = {
@@ -99,7 +102,8 @@ def test_every_stream_answers_by_itself(name: str):
         world.page(ASKED, "notes/a.md", "# Upload\n\nThe uploader calls parse_body. [[notes/b]]")
         world.page(ASKED, "notes/b.md", "# Other\n\nNothing of it.")
 
-        found = [text_of(world, one) for one in answered(world, name, "parse_body uploader")]
+        asked = ASKED_FOR.get(name, "parse_body uploader")
+        found = [text_of(world, one) for one in answered(world, name, asked)]
 
         assert any("parse_body" in text or "Nothing of it" in text for text in found)
 
@@ -127,7 +131,8 @@ def test_a_thousand_better_pages_that_may_not_be_seen_push_nothing_out(hidden: s
             _many(world, ASKED, expires_at="2001-01-01")
 
         for name in BY_WORDS:
-            texts = [text_of(world, one) for one in answered(world, name, "uploader parse_body", limit=10)]
+            asked = ASKED_FOR.get(name, "uploader parse_body")
+            texts = [text_of(world, one) for one in answered(world, name, asked, limit=10)]
             expected = "It lies near" if name == "graph" else "This one says"
             assert any(expected in text for text in texts), name
 
@@ -141,3 +146,5 @@ def test_a_thousand_better_turns_of_somebody_else_push_nothing_out():
         texts = [text_of(world, one) for one in answered(world, "lexical", "uploader retries", limit=10)]
 
         assert texts == ["the uploader once retries, says ada"]
+        newest = [text_of(world, one) for one in answered(world, "time", ASKED_FOR["time"], limit=10)]
+        assert newest == texts
