@@ -22,13 +22,19 @@ class QuickClock:
     def __init__(self) -> None:
         self._real = SystemClock()
         self._skipped = 0.0
+        self._stopped_at: float | None = None
         self.slept: list[float] = []
 
     def now_us(self) -> int:
         return NOW_US
 
+    def stop(self) -> None:
+        """From now on time passes only where somebody would sleep: then pauses are as long as they are meant to be."""
+        self._stopped_at = self._real.monotonic()
+
     def monotonic(self) -> float:
-        return self._real.monotonic() + self._skipped
+        now = self._real.monotonic() if self._stopped_at is None else self._stopped_at
+        return now + self._skipped
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)

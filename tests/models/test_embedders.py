@@ -204,6 +204,7 @@ def test_an_error_that_no_retry_can_help_ends_the_call(
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_a_passing_error_is_tried_again(bench: Bench, status: int):
+    bench.clock.stop()
     bench.server.will(bench.fake.failure(status, {"retry-after": "4"}), bench.fake.answer([[1, 0]]))
 
     bench.embedder().embed(["a"])

@@ -211,6 +211,7 @@ def test_a_prompt_that_does_not_fit_is_told_apart(bench: Bench):
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
 def test_a_passing_error_is_tried_again(bench: Bench, status: int):
+    bench.clock.stop()
     bench.server.will(bench.fake.failure(status), bench.fake.failure(status), bench.fake.answer("at last"))
 
     answer = bench.model().complete(ask("x"))
@@ -234,6 +235,7 @@ def test_a_passing_error_is_not_tried_for_ever(bench: Bench):
 def test_what_the_provider_asks_for_is_waited(bench: Bench, form: str):
     until = datetime.fromtimestamp(NOW_US / MICROSECONDS, tz=UTC) + timedelta(seconds=7)
     asked_for = "7" if form == "seconds" else format_datetime(until, usegmt=True)
+    bench.clock.stop()
     bench.server.will(bench.fake.failure(429, {"retry-after": asked_for}), bench.fake.answer("now"))
 
     assert bench.model().complete(ask("x")).text == "now"

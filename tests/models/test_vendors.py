@@ -84,6 +84,7 @@ def test_gemini_says_in_its_details_how_long_to_wait():
     detail = {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "6.5s"}
     body = {"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED", "details": [detail]}}
     clock = QuickClock()
+    clock.stop()
     with serving(Gemini().read) as server:
         server.will(json_reply(body, status=429), Gemini().answer("now"))
 

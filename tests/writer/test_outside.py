@@ -67,9 +67,10 @@ def test_a_wiki_that_is_gone_is_told_and_healed(writer, settings, leaves: str):
     for number in range(25):
         write(writer, f"notes/{number}.md", f"text {number}\n")
     wait_until(lambda: status(settings).get("files") == 25)
-    # What is rendered of these pages too: a list of contents would be put into the empty directory, which is none then.
+    # What no look has entered yet could still be made anew; and a list of contents that comes now would fill the empty directory.
+    wait_until(lambda: writer.rows("SELECT 1 AS x FROM wiki_files"))
     wait_until(
-        lambda: not writer.rows("SELECT 1 FROM file_outbox") and file_of(settings, "index.md").exists()
+        lambda: file_of(settings, "index.md").exists() and not writer.rows("SELECT 1 AS x FROM file_outbox")
     )
     settings.wiki.rename(settings.data_dir / "unmounted")
     if leaves == "an empty directory":
