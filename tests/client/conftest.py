@@ -23,6 +23,16 @@ def gate() -> Iterator[Gate]:
 
 
 @pytest.fixture
+def at_gate(gate: Gate, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands speak to the gate, and know nothing of this machine's own settings."""
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("MEMORYD_URL", gate.url)
+    monkeypatch.setenv("MEMORYD_TOKEN", "of-the-test")
+    for name in ("MEMORYD_TOKEN_FILE", "MEMORYD_CLIENT_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
 def home(tmp_path: Path) -> Path:
     home = tmp_path / "ada lovelace's Проект № 1 $HOME"
     home.mkdir()

@@ -10,6 +10,14 @@ import pytest
 from client.main import main
 
 
+def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
+    """Exit code, standard output and standard error of one command."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(words))
+    said = capsys.readouterr()
+    return int(ended.value.code or 0), said.out, said.err
+
+
 class Prompt:
     """Calls commands as at a prompt; what the last one printed is in `out` and `err`."""
 
@@ -19,10 +27,8 @@ class Prompt:
 
     def says(self, *words: str, code: int = 0) -> str:
         self._capsys.readouterr()
-        with pytest.raises(SystemExit) as ended:
-            main(list(words))
-        self.out, self.err = self._capsys.readouterr()
-        assert (ended.value.code or 0) == code, self.err
+        ended, self.out, self.err = told(self._capsys, *words)
+        assert ended == code, self.err
         return self.out
 
     def asks(self, *words: str) -> Any:

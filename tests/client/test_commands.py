@@ -11,30 +11,15 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from client import output
-from client.main import main
 from client.server import DIRECTORY_HEADER
 from memory_core import config, limits
 from memory_core.domain.recalled import fence
 from memory_core.errors import Invalid
 from tests.client.gate_server import Gate, answers
+from tests.client.prompt import told
 from workers.supervisor import run as supervisor
 
-
-@pytest.fixture(autouse=True)
-def environment(gate: Gate, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("MEMORYD_URL", gate.url)
-    monkeypatch.setenv("MEMORYD_TOKEN", "of-the-test")
-    for name in ("MEMORYD_TOKEN_FILE", "MEMORYD_CLIENT_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error of one command."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
+pytestmark = pytest.mark.usefixtures("at_gate")
 
 
 def test_a_token_that_is_not_accepted_is_named_by_its_place(

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from client import jobs
-from client.main import main
 from client.server import Server
 from memory_core.domain.job import Failure
+from tests.client import prompt
 
 STATE: dict[str, Any] = {
     "state": "on",
@@ -72,10 +72,7 @@ def answers(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(["llm", *words])
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
+    return prompt.told(capsys, "llm", *words)
 
 
 def test_usage_says_how_the_budget_stands_and_lists_what_was_used(

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from client.main import main
 from memory_core.domain.recalled import NOTICE, fence
 from memory_core.models import local_files
 from memory_core.models.local_files import MODEL_FILE, VOCABULARY_FILE
 from tests.client.gate_server import Gate
+from tests.client.prompt import told
 
 HIT = {
     "title": "Retries",
@@ -42,20 +42,8 @@ JOB = {
 
 
 @pytest.fixture(autouse=True)
-def environment(gate: Gate, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def environment(at_gate: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody is there to answer
-    monkeypatch.setenv("HOME", str(home))
-    monkeypatch.setenv("MEMORYD_URL", gate.url)
-    monkeypatch.setenv("MEMORYD_TOKEN", "of-the-test")
-    for name in ("MEMORYD_TOKEN_FILE", "MEMORYD_CLIENT_CONFIG", "XDG_DATA_HOME", "XDG_CONFIG_HOME"):
-        monkeypatch.delenv(name, raising=False)
-
-
-def told(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    said = capsys.readouterr()
-    return int(ended.value.code or 0), said.out, said.err
 
 
 # --- explore ---------------------------------------------------------------------------------------
