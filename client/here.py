@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import click
@@ -66,9 +66,7 @@ def here(directory: str | None, workspace: str | None, project: str | None) -> H
         raise click.UsageError("--workspace goes with --project")
     place = None if project and directory is None else identity_of(directory or ".", os.environ)
     return Here(
-        directory=None
-        if place is None
-        else {"host": place.host, "device": place.device, "inode": place.inode, "path": place.path},
+        directory=None if place is None else asdict(place),
         workspace=workspace,
         project=project,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from os import PathLike
 from typing import Any
 from urllib.parse import quote
@@ -233,8 +234,7 @@ class HttpSession:
         return f"tool-batch/calls/{quote(call_id, safe='')}/{step}"
 
     def _place(self) -> dict[str, str]:
-        place = self._directory
-        return {"host": place.host, "device": place.device, "inode": place.inode, "path": place.path}
+        return asdict(self._directory)
 
 
 class _Reading:

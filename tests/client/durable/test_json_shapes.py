@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -43,8 +44,7 @@ def agrees(told: Mapping[str, Any], name: str, shapes: Mapping[str, set[str]]) -
 @pytest.fixture
 def session(person: Prompt, gate: Gate) -> Client:
     """One of this directory, of five turns and a snapshot, that nobody holds."""
-    place = identity_of(".", os.environ)
-    directory = {"host": place.host, "device": place.device, "inode": place.inode, "path": place.path}
+    directory = asdict(identity_of(".", os.environ))
     client = Client(gate.house, directory=directory, title="Shapes", project="shapes")
     client.claim()
     parts = {"schema_version": 1, "config": {}, "authority": {}}

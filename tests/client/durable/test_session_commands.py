@@ -31,8 +31,7 @@ from tests.durable.working import Client, message, said
 @pytest.fixture
 def session(person: Prompt, gate: Gate) -> Client:
     """A session in this directory, of two turns, that nobody holds."""
-    place = identity_of(".", os.environ)
-    directory = {"host": place.host, "device": place.device, "inode": place.inode, "path": place.path}
+    directory = asdict(identity_of(".", os.environ))
     client = Client(gate.house, directory=directory, title="Mend the\u202euploader", project="mending")
     client.claim()
     client.append(said("one"), said("two"))
