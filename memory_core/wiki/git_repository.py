@@ -122,13 +122,17 @@ class Repository:
     def head(self) -> str | None:
         """The commit that HEAD is at; None before the first one. `GitFailed` when it names one that is not there."""
         try:
-            return self.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
+            return self._at_head()
         except GitBusy:
             raise
         except GitFailed:
             if self._is_unborn():
                 return None
-            raise
+        # Born between the two looks, by the first commit of another process; else it fails once more.
+        return self._at_head()
+
+    def _at_head(self) -> str:
+        return self.git.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip()
 
     def is_begun(self) -> bool:
         """Whether a commit of ours was ever made here: not so in a repository that somebody else put in place of it."""

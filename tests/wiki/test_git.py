@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -264,3 +265,19 @@ def test_a_repository_that_is_just_being_made_has_no_history_yet(tmp_path: Path,
 
     half.create()
     assert half.log(10) == []
+
+
+def test_a_first_commit_that_comes_between_two_looks_at_a_history_is_found(
+    repository: Repository, monkeypatch
+):
+    run, made = Git.run, []
+
+    def interrupted(git: Git, *arguments: str, **more: Any) -> bytes:
+        if arguments[0] == "symbolic-ref" and not made:
+            made.append(None)  # before the commit, which looks itself
+            made[0] = repository.commit([FileChange(file="a.md", content=b"one")], "m\n").commit_id
+        return run(git, *arguments, **more)
+
+    monkeypatch.setattr(Git, "run", interrupted)
+
+    assert repository.head() == made[0] is not None
