@@ -22,8 +22,8 @@ from memory_core.config import Settings
 
 _KNOWN = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 _STACK_FRAMES_MAX = 30
-#: They would write two lines for every doorbell; at DEBUG they may.
-_CHATTY = ("celery", "kombu")
+#: They would write two lines for every doorbell, and one for every MCP call; at DEBUG they may.
+_CHATTY = ("celery", "kombu", "mcp")
 _EXTRA_MAX_CHARS = 500
 
 

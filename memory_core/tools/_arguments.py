@@ -7,6 +7,7 @@ import re
 import types
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
+from functools import cache
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
@@ -37,12 +38,18 @@ def read_arguments(tool: Tool, given: Mapping[str, Any]) -> Any:
     for name, field in known.items():
         if name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise Invalid(f"{tool.name}: {name} is missing; {_takes(list(known))}")
-    hints = get_type_hints(tool.arguments)
+    hints = _hints(tool.arguments)
     prepared = {name: _listed(value) if _is_list(hints[name]) else value for name, value in values.items()}
     try:
         return msgspec.convert(prepared, type=tool.arguments, strict=False)
     except msgspec.ValidationError as error:
         raise Invalid(f"{tool.name}: {_reworded(str(error), hints)}") from error
+
+
+@cache
+def _hints(arguments: type) -> Mapping[str, Any]:
+    """Names become types by compiling each of them: once, not at each call."""
+    return get_type_hints(arguments)
 
 
 def _unknown(tool: Tool, name: str, known: list[str]) -> str:

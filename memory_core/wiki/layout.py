@@ -72,8 +72,12 @@ def meta_file(project: Project) -> tuple[str, bytes]:
     return f"{project_directory(project)}/{META}", text.encode()
 
 
+@lru_cache(maxsize=1024)
 def read_meta(text: str) -> Project | None:
-    """The project that a `_meta.md` names (its number is not known there); None when it names none."""
+    """The project that a `_meta.md` names (its number is not known there); None when it names none.
+
+    Remembered by its text: it is asked before each file is put in place, and reading YAML takes longer than writing a page's row.
+    """
     values = front_matter.read(text).values
     try:
         return Project(

@@ -52,6 +52,18 @@ def test_a_record_is_one_object_with_what_extra_brought(configured: Configured) 
     assert str(record["at"]).endswith("Z")
 
 
+@pytest.mark.parametrize("library", ["celery.worker", "kombu.connection", "mcp.server.streamable_http"])
+def test_what_a_library_says_of_every_call_is_not_written_but_its_warnings_are(
+    configured: Configured, library: str
+) -> None:
+    path = configured()
+
+    logging.getLogger(library).info("one more call")
+    logging.getLogger(library).warning("something is wrong")
+
+    assert [record["message"] for record in _records(path)] == ["something is wrong"]
+
+
 def test_what_an_exception_quotes_is_not_logged(
     configured: Configured, capsys: pytest.CaptureFixture[str]
 ) -> None:
