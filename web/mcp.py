@@ -9,11 +9,10 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable
-from io import BytesIO
+from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from flask import Blueprint, Response, request
+from flask import Blueprint, Request, Response, request
 from werkzeug.exceptions import MethodNotAllowed
 
 from memory_core import limits
@@ -22,20 +21,22 @@ from web.auth import needs
 from web.bodies import read_body, without_half_characters
 from web.calls import CALLER
 from web.flavors import input_shape
+from web.mounted import ENVIRON, Mounted, WholeAnswer, WholeRequest
 from web.query import takes
 
 if TYPE_CHECKING:
-    from a2wsgi import ASGIMiddleware
     from mcp.server.lowlevel.server import Server
 
 logger = logging.getLogger(__name__)
 
 _JSON = "application/json"
 _STREAM = "text/event-stream"
+#: Headers that the mounted application gets from here.
+_OURS = frozenset({"accept", "content-type", "content-length", "transfer-encoding"})
 
 
 class Mount:
-    """The MCP server as a WSGI application with one event loop of its own, loaded and started at the first request.
+    """The MCP server with one event loop of its own, loaded and started at the first request.
 
     Not earlier: the process forks after the application is built, and a loop's thread does not survive that.
     """
@@ -43,23 +44,21 @@ class Mount:
     def __init__(self, make: Callable[[], Server[Any]]) -> None:
         self._make = make
         self._lock = threading.Lock()
-        self._app: ASGIMiddleware | None = None
+        self._mounted: Mounted | None = None
 
-    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-        return self._started()(cast("Any", environ), start_response)
+    def ask(self, request: WholeRequest) -> WholeAnswer:
+        return self._started().ask(request)
 
-    def _started(self) -> ASGIMiddleware:
+    def _started(self) -> Mounted:
         with self._lock:
-            if self._app is None:
+            if self._mounted is None:
                 loop = asyncio.new_event_loop()
                 threading.Thread(target=loop.run_forever, name="mcp", daemon=True).start()
-                self._app = asyncio.run_coroutine_threadsafe(_entered(self._make), loop).result()
-            return self._app
+                self._mounted = asyncio.run_coroutine_threadsafe(_entered(self._make), loop).result()
+            return self._mounted
 
 
-async def _entered(make: Callable[[], Server[Any]]) -> ASGIMiddleware:
-    from a2wsgi import ASGIMiddleware
-
+async def _entered(make: Callable[[], Server[Any]]) -> Mounted:
     server = make()
     app = server.streamable_http_app(
         streamable_http_path="/",
@@ -80,9 +79,7 @@ async def _entered(make: Callable[[], Server[Any]]) -> ASGIMiddleware:
     task = asyncio.create_task(live())
     app.state.memoryd_lifespan = task
     await ready
-    return ASGIMiddleware(
-        cast("Any", app), wait_time=limits.MCP_AFTERWORK_SECONDS, loop=asyncio.get_running_loop()
-    )
+    return Mounted(cast("Any", app), asyncio.get_running_loop())
 
 
 @contextlib.asynccontextmanager
@@ -104,10 +101,7 @@ def blueprint(mount: Mount) -> Blueprint:
     def _post() -> Response:
         # A wrong address is told now, not when the tools are listed.
         input_shape(request.environ.get("QUERY_STRING", ""))
-        body = without_half_characters(read_body(request))
-        environ = _inner_environ(request.environ, body)
-        environ[CALLER] = current_caller()
-        answer = cast("Response", Response.from_app(mount, environ, buffered=True))
+        answer = _response(mount.ask(_whole(request)))
         answer.headers["Cache-Control"] = "no-store"
         # A notification is answered with no body at all, and an event without data is no message.
         is_message = answer.mimetype == _JSON and bool(answer.get_data())
@@ -118,16 +112,30 @@ def blueprint(mount: Mount) -> Blueprint:
     return routes
 
 
-def _inner_environ(environ: dict[str, Any], body: bytes) -> dict[str, Any]:
-    """The request as the mounted application sees it: its root, the whole body, JSON wanted."""
-    # SCRIPT_NAME empty and PATH_INFO "/": otherwise the mount redirects to a slash.
-    inner = {**environ, "SCRIPT_NAME": "", "PATH_INFO": "/", "wsgi.input": BytesIO(body)}
-    inner["CONTENT_LENGTH"] = str(len(body))
-    inner["CONTENT_TYPE"] = _JSON
-    inner["HTTP_ACCEPT"] = f"{_JSON}, {_STREAM}"
-    # Stateless: an id of a session that an earlier process made means nothing and harms nothing.
-    inner.pop("HTTP_TRANSFER_ENCODING", None)
-    return inner
+def _whole(request: Request) -> WholeRequest:
+    """The request as the mounted application sees it: the whole body, JSON wanted."""
+    body = without_half_characters(read_body(request))
+    headers = [
+        (name.lower().encode("latin-1"), value.encode("latin-1"))
+        for name, value in request.headers
+        if name.lower() not in _OURS
+    ]
+    headers += [
+        (b"content-type", _JSON.encode()),
+        (b"content-length", str(len(body)).encode()),
+        (b"accept", f"{_JSON}, {_STREAM}".encode()),
+    ]
+    return WholeRequest(
+        method="POST",
+        query_string=request.query_string,
+        headers=headers,
+        body=body,
+        extra={ENVIRON: {**request.environ, CALLER: current_caller()}},
+    )
+
+
+def _response(answer: WholeAnswer) -> Response:
+    return Response(answer.body, answer.status, answer.headers)
 
 
 def _wants_stream_only(accept: str) -> bool:

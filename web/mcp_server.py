@@ -19,6 +19,7 @@ from memory_core import limits
 from memory_core.errors import CoreError, NotFound
 from web.catalog import ToolEntry
 from web.flavors import Schema, as_it_is, input_shape
+from web.mounted import ENVIRON
 
 logger = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ def _result(answer: Mapping[str, Any], *, is_error: bool) -> types.CallToolResul
 
 def _environ(context: ServerRequestContext[Any]) -> Mapping[str, Any]:
     """Of the HTTP request that a message came in."""
-    return context.request.scope["wsgi_environ"] if context.request is not None else {}
+    return context.request.scope[ENVIRON] if context.request is not None else {}
 
 
 def _described(entry: ToolEntry, shape: Callable[[Schema], Schema] = as_it_is) -> types.Tool:
