@@ -6,10 +6,9 @@ No stream is ever held open: a thread pool that serves long-lived streams is a s
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from flask import Blueprint, Request, Response, request
@@ -45,6 +44,8 @@ class Mount:
         self._make = make
         self._lock = threading.Lock()
         self._mounted: Mounted | None = None
+        #: The loop holds its tasks only weakly.
+        self._kept: set[asyncio.Task[None]] = set()
 
     def ask(self, request: WholeRequest) -> WholeAnswer:
         return self._started().ask(request)
@@ -54,38 +55,33 @@ class Mount:
             if self._mounted is None:
                 loop = asyncio.new_event_loop()
                 threading.Thread(target=loop.run_forever, name="mcp", daemon=True).start()
-                self._mounted = asyncio.run_coroutine_threadsafe(_entered(self._make), loop).result()
+                self._mounted = asyncio.run_coroutine_threadsafe(
+                    _entered(self._make, self._kept), loop
+                ).result()
             return self._mounted
 
 
-async def _entered(make: Callable[[], Server[Any]]) -> Mounted:
-    server = make()
-    app = server.streamable_http_app(
-        streamable_http_path="/",
+async def _entered(make: Callable[[], Server[Any]], kept: set[asyncio.Task[None]]) -> Mounted:
+    from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+
+    # Without the routes and the error pages around it, which this application has already; Host and Origin were checked too.
+    manager = StreamableHTTPSessionManager(
+        app=make(),
         json_response=True,
-        stateless_http=True,
+        stateless=True,
         max_request_body_size=limits.REQUEST_BODY_MAX_BYTES,
-        # Host and Origin were checked for every route alike.
-        host="",
     )
     ready = asyncio.get_running_loop().create_future()
 
     async def live() -> None:
-        # One task enters and holds the session manager: its task group is bound to the task that opened it.
-        async with _lifespan(app):
+        # One task enters and holds the manager: its task group is bound to the task that opened it.
+        async with manager.run():
             ready.set_result(None)
             await asyncio.Event().wait()
 
-    task = asyncio.create_task(live())
-    app.state.memoryd_lifespan = task
+    kept.add(asyncio.create_task(live()))
     await ready
-    return Mounted(cast("Any", app), asyncio.get_running_loop())
-
-
-@contextlib.asynccontextmanager
-async def _lifespan(app: Any) -> AsyncIterator[None]:
-    async with app.router.lifespan_context(app):
-        yield
+    return Mounted(cast("Any", manager.asgi_app), asyncio.get_running_loop())
 
 
 def blueprint(mount: Mount) -> Blueprint:
