@@ -48,7 +48,7 @@ CONTEXT = {"help_option_names": ["-h", "--help"], "show_default": True}
 @click.option(
     "--sessions",
     is_flag=True,
-    help="Instead: two agents do 200 turns in durable sessions while their programs and memoryd's processes are killed.",
+    help="Instead: two agents do 600 turns in durable sessions while their programs and memoryd's processes are killed.",
 )
 @click.option(
     "--log", type=click.Path(path_type=Path), help="With --mutants: keep what each test said in this folder."
@@ -128,8 +128,8 @@ def _sessions(seed: int, say: Any) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="chaos-") as folder:
         home = Path(folder)
         with Running(home / "home", environ=ENVIRON, conditions=CONDITIONS) as memoryd:
-            say(f"seed {seed}: two agents, 200 turns")
-            soak = Soak(memoryd, home / "agents", seed, turns=100, seconds_max=1200, say=say)
+            say(f"seed {seed}: two agents, 600 turns")
+            soak = Soak(memoryd, home / "agents", seed, turns=300, seconds_max=1200, say=say)
             return {"seed": seed, "complaints": soak.run(), "kills": dict(soak.kills), "jobs": soak.jobs}
 
 
