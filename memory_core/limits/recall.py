@@ -18,5 +18,7 @@ TURNS_WEIGHED_MIN = 150
 #: Units that each stream of a search gives, for each result that is wanted, and at least.
 STREAM_UNITS_PER_RESULT = 4
 STREAM_UNITS_MIN = 40
+#: Searches that are under way at once in one process; what they do in SQLite and numpy can go on side by side.
+SEARCHES_AT_ONCE = 2
 #: Turns of one session among the results, at least; of many results four fifths.
 SESSION_HITS_MIN = 4

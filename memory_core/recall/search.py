@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -38,6 +39,8 @@ _HINT = "the query holds no word to look for; use letters or digits"
 #: What is said in passing weighs as an episode does.
 _TURN_AUTHORITY = authority.factor(kind="turn", tier=Tier.EPISODIC, path="", tags=(), pinned=False)
 _PAGES_ONLY = frozenset({Unit.CHUNK})
+#: Threads that search at once take turns at the interpreter all the time: sixteen of them took twice the processor time for the same answers.
+_turns = threading.BoundedSemaphore(limits.SEARCHES_AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +107,15 @@ class Found:
 
 
 def search(reading: Reading, question: Question) -> Found:
-    """What is known of `question.text`. No text raises; a part that fails is named, not hidden."""
+    """What is known of `question.text`. No text raises; a part that fails is named, not hidden.
+
+    Waits while `SEARCHES_AT_ONCE` others are under way in this process.
+    """
+    with _turns:
+        return _searched(reading, question)
+
+
+def _searched(reading: Reading, question: Question) -> Found:
     query = parse(question.text)
     found = Found(terms=[term.text for term in query.terms])
     if not query.terms:

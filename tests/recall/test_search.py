@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Generator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,8 +17,10 @@ from memory_core.commands.pages import DeletePage, WritePage
 from memory_core.domain import recalled
 from memory_core.domain.event import HookEvent
 from memory_core.domain.project import Project
+from memory_core.recall import search as searching
 from memory_core.recall.search import Found, Question, search
 from memory_core.store import projects
+from memory_core.store.transaction import Reading
 from tests.books import Books
 from tests.factories import bash, ended, event, used_tool
 
@@ -265,3 +269,40 @@ def test_a_word_as_long_as_its_page_does_not_flood_the_snippet(tmp_path: Path, b
     assert "<mark>zebra</mark>" in hit.snippet
     assert hit.snippet.count("<mark>") == hit.snippet.count("</mark>")
     books.close()
+
+
+def test_many_who_ask_at_once_take_turns_and_all_are_answered(
+    books: Books, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    under_way, most, seen = [0], [0], threading.Lock()
+    really = searching._searched
+
+    def counted(reading: Reading, question: Question) -> Found:
+        with seen:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        try:
+            return really(reading, question)
+        finally:
+            with seen:
+                under_way[0] -= 1
+
+    monkeypatch.setattr(searching, "_searched", counted)
+    with ThreadPoolExecutor(12) as threads:
+        answers = list(threads.map(lambda _: ask(books, "CLAUDE.md"), range(60)))
+
+    assert {answer.hits[0].path for answer in answers} == {"docs/CLAUDE.md"}
+    assert most[0] <= limits.SEARCHES_AT_ONCE
+
+
+def test_a_search_that_fails_gives_its_turn_back(books: Books, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_reading: Reading, _question: Question) -> Found:
+        raise RuntimeError("broken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(searching, "_searched", broken)
+        for _ in range(limits.SEARCHES_AT_ONCE + 1):
+            with pytest.raises(RuntimeError):
+                ask(books, "CLAUDE.md")
+
+    assert ask(books, "CLAUDE.md").hits
