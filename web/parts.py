@@ -15,6 +15,7 @@ from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.config import Settings
 from memory_core.errors import CoreError, Unavailable
 from memory_core.ids import IdSource
+from memory_core.recall.search import turns
 from memory_core.redaction.server import Redactor
 from memory_core.store.database import Database
 from memory_core.store.install import marked_install, read_install
@@ -32,6 +33,7 @@ from web.names import Names
 from web.presence import Presence
 from web.probes import Probes, Progress
 from web.question_vectors import QuestionVectors
+from web.search_processes import SearchProcesses, spare_cores
 from web.vitals import Vitals
 from workers.queue.disk import DiskGauge
 
@@ -54,6 +56,7 @@ class Parts:
     accesses: Accesses
     presence: Presence
     question_vectors: QuestionVectors
+    search_processes: SearchProcesses
     catalog: Mapping[str, ToolEntry]
 
     def call(self, name: str, arguments: Mapping[str, Any], environ: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -84,9 +87,11 @@ class Parts:
         """Once per process, after the last fork."""
         self.line.start()
         self.probes.start()
+        turns.somebody_waited = self.search_processes.somebody_waited
 
     def stop(self) -> None:
         self.probes.stop()
+        self.search_processes.close()
         self.accesses.stop()
         self.line.close()
 
@@ -141,6 +146,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         accesses=Accesses(gate, clock),
         presence=Presence(clock),
         question_vectors=QuestionVectors.configured(settings, database, clock),
+        search_processes=SearchProcesses(turns, spare_cores()),
         catalog=load_catalog(),
     )
 

@@ -20,5 +20,14 @@ STREAM_UNITS_PER_RESULT = 4
 STREAM_UNITS_MIN = 40
 #: Searches that are under way at once in one process; what they do in SQLite and numpy can go on side by side.
 SEARCHES_AT_ONCE = 2
+#: Who waits longer for a turn has one more process started that only searches; so many at most, whatever the number of cores.
+SEARCH_WAIT_SECONDS = 0.03
+SEARCH_PROCESSES_MAX = 3
+#: Until such a process can be asked, for one answer of it, and without a question until it ends.
+SEARCH_PROCESS_START_SECONDS = 20.0
+SEARCH_PROCESS_ANSWER_SECONDS = 15.0
+SEARCH_PROCESS_IDLE_SECONDS = 300.0
+#: A question or an answer between them.
+SEARCH_MESSAGE_MAX_BYTES = 4_194_304
 #: Turns of one session among the results, at least; of many results four fifths.
 SESSION_HITS_MIN = 4

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -26,6 +25,7 @@ from memory_core.recall.query import parse
 from memory_core.recall.raw import RawHit
 from memory_core.recall.snippets import snippet
 from memory_core.recall.streams import streams
+from memory_core.recall.turns import Turns
 from memory_core.recall.vectors import QuestionVector
 from memory_core.registry import discover
 from memory_core.store import hits as store_hits
@@ -39,8 +39,6 @@ _HINT = "the query holds no word to look for; use letters or digits"
 #: What is said in passing weighs as an episode does.
 _TURN_AUTHORITY = authority.factor(kind="turn", tier=Tier.EPISODIC, path="", tags=(), pinned=False)
 _PAGES_ONLY = frozenset({Unit.CHUNK})
-#: Threads that search at once take turns at the interpreter all the time: sixteen of them took twice the processor time for the same answers.
-_turns = threading.BoundedSemaphore(limits.SEARCHES_AT_ONCE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,13 +104,21 @@ class Found:
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
 
 
+turns: Turns[Question, Found] = Turns(limits.SEARCHES_AT_ONCE)
+
+
 def search(reading: Reading, question: Question) -> Found:
     """What is known of `question.text`. No text raises; a part that fails is named, not hidden.
 
-    Waits while `SEARCHES_AT_ONCE` others are under way in this process.
+    Waits for a turn where many search at once. One that is answered elsewhere is answered from a snapshot that may be newer than `reading`.
     """
-    with _turns:
-        return _searched(reading, question)
+    return turns.answer(question, lambda: _searched(reading, question), may_leave=_is_small(question))
+
+
+def _is_small(question: Question) -> bool:
+    """Whether it needs no vectors in memory, which each process would have to read for itself."""
+    is_narrow = question.projects is not None and len(question.projects) <= limits.VECTOR_PROJECTS_MAX
+    return question.vector is None or is_narrow
 
 
 def _searched(reading: Reading, question: Question) -> Found:
