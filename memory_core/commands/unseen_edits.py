@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
 from typing import Any
@@ -55,6 +56,20 @@ _PATIENCE_SECONDS = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Look:
+    """What the database says of a page that was just written."""
+
+    project: Project | None
+    #: Of its file; None: it is in place.
+    promise: Promise | None
+    #: No file of its project, and none at all, was ever seen.
+    is_new: bool
+    is_empty_wiki: bool
+    #: See `_newest`.
+    newest: bytes | None
+
+
 class UnseenEdits:
     """Looks at pages' files after they were written; changes nothing."""
 
@@ -71,7 +86,8 @@ class UnseenEdits:
         if not is_write and not is_deletion:
             return answer
         try:
-            return self._looked(self._waiting(answer))
+            look = self._look(answer)
+            return self._looked(self._waiting(answer, look), look)
         except (CoreError, OSError) as error:
             # The write is committed: an error that is told of this look would say that nothing was kept.
             logger.warning(
@@ -81,34 +97,44 @@ class UnseenEdits:
             )
             return answer
 
-    def _waiting(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The answer with a word that the page's file waits, where its project's folder, or the whole wiki, is away."""
+    def _look(self, answer: Mapping[str, Any]) -> _Look:
+        """One snapshot of all that is asked of the database."""
         with self._database.snapshot() as reading:
             row = projects.named(reading, answer["workspace"], answer["project"])
             project = Project.from_row(row) if row is not None else None
-            if project is None or promise_for(reading, file_of(project, page_path(answer["path"]))) is None:
-                return answer
-            is_new = not wiki_files.is_any_known(reading, project.id)
-            is_empty_wiki = is_new and not wiki_files.is_any_known(reading)
+            promise = project and promise_for(reading, file_of(project, page_path(answer["path"])))
+            is_new = bool(project and promise and not wiki_files.is_any_known(reading, project.id))
+            return _Look(
+                project=project,
+                promise=promise,
+                is_new=is_new,
+                is_empty_wiki=is_new and not wiki_files.is_any_known(reading),
+                newest=_newest(reading, answer),
+            )
+
+    def _waiting(self, answer: Mapping[str, Any], look: _Look) -> Mapping[str, Any]:
+        """The answer with a word that the page's file waits, where its project's folder, or the whole wiki, is away."""
+        if look.project is None or look.promise is None:
+            return answer
         try:
-            check_home(self._root, project, is_new=is_new, is_empty_wiki=is_empty_wiki)
+            check_home(self._root, look.project, is_new=look.is_new, is_empty_wiki=look.is_empty_wiki)
         except Away as error:
             done = "deleted" if answer.get("deleted") else "written and can be found"
             return _file_waits(answer, f"The page is {done}; its file waits, because {error}.")
         return answer
 
-    def _looked(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _looked(self, answer: Mapping[str, Any], look: _Look) -> Mapping[str, Any]:
         written = id_bytes(answer["version_id"]) if answer.get("version_id") else None
         waited = 0.0
         while True:
-            with self._database.snapshot() as reading:
-                newest = _newest(reading, answer)
-                promise = self._promise(reading, answer) if newest == written else None
+            promise = look.promise if look.newest == written else None
             file = self._file(promise) if promise else _File.SETTLED
             if waited >= _PATIENCE_SECONDS[file]:
                 break
             self._clock.sleep(limits.EDIT_POLL_SECONDS)
             waited += limits.EDIT_POLL_SECONDS
+            look = self._look(answer)
+        newest = look.newest
         if file is _File.BLOCKED and promise is not None:
             return self._blocked(answer, promise)
         if file is _File.EDITED:
@@ -118,12 +144,6 @@ class UnseenEdits:
             return answer
         told = {"newest_version_id": id_text(newest), "note": f"{_said(answer)}."}
         return {**answer, **_undone(answer), "status": SUPERSEDED, **told}
-
-    def _promise(self, reading: Reading, answer: Mapping[str, Any]) -> Promise | None:
-        row = projects.named(reading, answer["workspace"], answer["project"])
-        if row is None:
-            return None
-        return promise_for(reading, file_of(Project.from_row(row), page_path(answer["path"])))
 
     def _file(self, promise: Promise) -> _File:
         if promise.sha256 is not None and self._tree.occupied(promise.file) is not None:
