@@ -17,7 +17,7 @@ from memory_core.clock import SystemClock
 from memory_core.commands.folders import add_project
 from memory_core.commands.versions import PageDraft, link_targets, new_version
 from memory_core.domain.embedding import EmbeddingModel
-from memory_core.domain.page import page_path
+from memory_core.domain.page import PagePath, page_path
 from memory_core.domain.project import Project
 from memory_core.ids import IdSource
 from memory_core.store import embedding_models, links, pages, projects, vector_index, vector_units
@@ -37,6 +37,16 @@ class Rates:
     pages: int = 0
     making: float = 0.0
     writing: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Made:
+    """What a page's text became before anything is written."""
+
+    project: Project
+    path: PagePath
+    version: pages.NewVersion
+    targets: list[links.LinkTarget]
 
 
 class World:
@@ -138,16 +148,17 @@ class World:
             f"## More of it\n\nSee [[{self.path_of(other)}]] and `{told[2]}_{told[3]}`. {' '.join(told[half:])}\n"
         )
 
-    def _made(self, numbers: range) -> Iterator[tuple[Project, pages.NewVersion, PageDraft]]:
+    def _made(self, numbers: range) -> Iterator[_Made]:
         for number in numbers:
             draft = PageDraft(path=page_path(self.path_of(number)), body=self.text(number))
-            yield self.project_of(number), new_version(draft, None, "bench"), draft
-
-    def _write(self, tx: Transaction, made: list[tuple[Project, pages.NewVersion, PageDraft]]) -> None:
-        for project, version, draft in made:
-            page_id, _ = pages.add_page(tx, project, draft.path, version)
+            project, version = self.project_of(number), new_version(draft, None, "bench")
             targets = link_targets(project, draft.path, version.content[version.body_start :])
-            links.replace(tx, project, page_id, targets)
+            yield _Made(project=project, path=draft.path, version=version, targets=targets)
+
+    def _write(self, tx: Transaction, made: list[_Made]) -> None:
+        for each in made:
+            page_id, _ = pages.add_page(tx, each.project, each.path, each.version)
+            links.replace(tx, each.project, page_id, each.targets)
 
     def _project(self, tx: Transaction, name: str) -> Project:
         row = projects.by_id(tx, add_project(tx, workspace="default", name=name))
@@ -160,6 +171,7 @@ class World:
         self._connection.begin()
         try:
             found = work(tx)
+            tx.write_held()
             self._connection.commit()
         except BaseException:
             self._connection.rollback()
