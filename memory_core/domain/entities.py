@@ -26,7 +26,7 @@ _RUN = re.compile(r"[0-9A-Za-z_\u00aa-\u058f\u1e00-\u1fff./:@#$~\\+-]+")
 _EDGES = "./:@#$~\\+-"
 _PUNCTUATION = "\"'`()[]{}<>,;!?*|=…“”‘’" + _EDGES.replace("@", "")
 _REDACTED = re.compile(r"\[REDACTED:[a-z0-9_]{1,40}:[0-9a-f]{4}\]")
-_CODE_SPAN = re.compile(r"(?<!`)`([^`\s]{3,64})`(?!`)")
+_CODE_SPAN = re.compile(r"`(?<!``)([^`\s]{3,64})`(?!`)")
 _NUMBER = re.compile(r" \d{1,5}\b")
 #: What makes a code of the number behind it; of two that end alike the longer one first.
 _CODED = (
@@ -173,13 +173,15 @@ def names_in(text: str) -> Iterator[str]:
     yield from _codes(text)
     people: list[str] = []
     for line in text.splitlines():
-        words = [word for word in line.split() if not (word.islower() and word.isalpha())]
-        for word in words:
+        words = line.split()
+        # Most words are plain ones, which name nothing.
+        telling = [at for at, word in enumerate(words) if not (word.islower() and word.isalpha())]
+        for word in map(words.__getitem__, telling):
             core = word.strip(_PUNCTUATION)
             if not (core.isalpha() and core[1:].islower()):
                 yield from filter(None, map(_written, _RUN.findall(word)))
-        if words and not line.startswith("#"):
-            people += _people(line.split())
+        if telling and not line.startswith("#"):
+            people += _people(words, telling)
     # Where so many words begin with a capital in mid-sentence, capitals mean something else than names.
     is_language_of_capitals = len(people) > max(3, text.count(" ") * _CAPITALS_SHARE)
     yield from (name for name in people if " " in name or not is_language_of_capitals)
@@ -233,17 +235,22 @@ def _is_path(name: str) -> bool:
     )
 
 
-def _people(words: Sequence[str]) -> Iterator[str]:
+def _people(words: Sequence[str], telling: Sequence[int]) -> Iterator[str]:
     """Of the words of a line, those with a capital that no sentence begins with, joined where they follow one another, and
-    who speaks (`Ada:`)."""
+    who speaks (`Ada:`). Words that are not `telling` are letters in lower case."""
     group: list[str] = []
     begins = True
     is_told = False
-    for word in words:
-        if word.islower():
+    behind = 0
+    for at in telling:
+        word = words[at]
+        if at > behind or word.islower():
             if group:
                 yield from _joined(group, is_told)
                 group = []
+            begins = begins and at == behind
+        behind = at + 1
+        if word.islower():
             begins = word.endswith(_ENDS) or (begins and not any(map(str.isalpha, word)))
             continue
         core = word.strip(_PUNCTUATION)
