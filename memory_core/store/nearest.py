@@ -27,13 +27,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Units of pages that are past their time, and of sessions that are being deleted. Few are, so that this is nearly nothing.
+#: Units of pages that are past their time, and of sessions that are being deleted. Few are, so that this is nearly nothing: as long
+#: as these come first. Left to SQLite, all units did, 32 ms of 95,000.
 _GONE: Final = (
-    "SELECT x.number FROM pages AS p JOIN page_chunks AS c ON c.page_number = p.number"
-    " JOIN vector_units AS x ON x.is_turn = 0 AND x.unit_number = c.number"
+    "SELECT x.number FROM pages AS p CROSS JOIN page_chunks AS c ON c.page_number = p.number"
+    " CROSS JOIN vector_units AS x ON x.is_turn = 0 AND x.unit_number = c.number"
     " WHERE p.expires_at <= :now"
-    " UNION ALL SELECT x.number FROM durable_sessions AS d JOIN observations AS o ON o.session_id = d.session_id"
-    " JOIN vector_units AS x ON x.is_turn = 1 AND x.unit_number = o.seq WHERE d.deleted_at IS NOT NULL"
+    " UNION ALL SELECT x.number FROM durable_sessions AS d CROSS JOIN observations AS o ON o.session_id = d.session_id"
+    " CROSS JOIN vector_units AS x ON x.is_turn = 1 AND x.unit_number = o.seq WHERE d.deleted_at IS NOT NULL"
 )
 #: What one project has that may be found. Units of what was deleted or buried are deleted with it.
 _ALLOWED: Final = (

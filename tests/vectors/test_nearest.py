@@ -16,7 +16,7 @@ from memory_core.clock import rfc3339
 from memory_core.commands import embeddings
 from memory_core.commands.pages import DeletePage
 from memory_core.errors import StorageFailed
-from memory_core.store import driver, vector_index
+from memory_core.store import driver, nearest, vector_index
 from memory_core.store.database import Database
 from memory_core.store.vector_matrix import VectorMatrix
 from tests.factories import Store, database
@@ -52,6 +52,20 @@ def test_the_extension_is_loaded_on_every_connection(store: Store):
     assert driver.has_vectors()
     with Database(store.path).snapshot() as reading:
         assert reading._connection.execute("SELECT vec_version()").fetchone()[0]
+
+
+@pytest.mark.parametrize(
+    "statement", [nearest._ALLOWED_HERE, nearest._HIDDEN], ids=["one project", "all projects"]
+)
+def test_what_is_hidden_is_found_without_looking_at_what_is_not(store: Store, statement: Any):
+    with Database(store.path).snapshot() as reading:
+        steps = reading._connection.execute(
+            f"EXPLAIN QUERY PLAN {statement.sql}",
+            {"model": 1, "project": 1, "owner": "owner", "now": 1},
+        ).fetchall()
+    looks = [step["detail"] for step in steps if step["detail"].startswith(("SCAN", "SEARCH x"))]
+    assert len(looks) == 2
+    assert all("unit_number=?" in look for look in looks)
 
 
 def test_index_and_memory_answer_the_same(store: Store, maker: Maker, ask, monkeypatch):
