@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from memory_core import limits
-from memory_core.clock import rfc3339
+from memory_core.clock import MICROSECONDS, rfc3339
 from memory_core.commands import Answer, command
 from memory_core.domain import budget as rules
 from memory_core.domain.budget import Granted, Refused, Situation, Tokens, Wanted
@@ -80,9 +80,9 @@ def reserve(body: ReserveModelCall, tx: Transaction) -> Answer | Refusal:
         model=body.model,
         tokens=Tokens(input=body.input_tokens, output=body.output_tokens_max),
     )
-    decided = rules.decide(wanted, model_budget.in_force(tx).budget, _situation(tx, job))
+    decided = decide(tx, wanted, job.project_id)
     if isinstance(decided, Refused):
-        return _refused(tx, job, decided)
+        return refused(tx, job.kind, job.project_id, decided)
     model_calls.reserve(tx, _call(body, job, wanted, decided, tx.now))
     return {"granted": True, "cancel": False}
 
@@ -93,26 +93,32 @@ def settle(body: SettleModelCall, tx: Transaction) -> Answer | Refusal:
     call = model_calls.one(tx, body.call)
     if call is None or call.claim_hash != body.claim:
         return _STALE
-    if call.used is None or call.is_lost:
-        told = Tokens(
-            input=body.input_tokens,
-            output=body.output_tokens,
-            cached=min(body.cached_tokens, body.input_tokens),
-        )
-        used = rules.charged(call.reserved, told, body.outcome)
-        after = model_calls.settled(call, used, body.outcome, now=tx.now)
-        model_calls.settle(tx, call, after)
-        if call.is_lost and after.used != call.used:
-            # Less is spent than was assumed: what was stopped by it is looked at again.
-            model_budget.reopen(tx)
+    told = Tokens(
+        input=body.input_tokens,
+        output=body.output_tokens,
+        cached=min(body.cached_tokens, body.input_tokens),
+    )
+    charge(tx, call, told, body.outcome)
     job = jobs.one(tx, body.job)
     is_held = job is not None and job.state is State.RUNNING and job.claim_hash == body.claim
     return {"cancel": not is_held or (job is not None and job.cancel_asked_at is not None)}
 
 
+def charge(tx: Transaction, call: Call, told: Tokens, outcome: str) -> None:
+    """Settle a call, once, or put right one that was taken for lost."""
+    if call.used is not None and not call.is_lost:
+        return
+    after = model_calls.settled(call, rules.charged(call.reserved, told, outcome), outcome, now=tx.now)
+    model_calls.settle(tx, call, after)
+    if call.is_lost and after.used != call.used:
+        # Less is spent than was assumed: what was stopped by it is looked at again.
+        model_budget.reopen(tx)
+
+
 def settle_lost(tx: Transaction, limit: int = limits.JOB_EXPIRED_ROWS) -> int:
     """Settle open calls whose claim is over, at what was reserved: what they used nobody will say. How many."""
-    found = model_calls.orphans(tx, limit)
+    before = tx.now - limits.QUESTION_CALL_LOST_SECONDS * MICROSECONDS
+    found = model_calls.orphans(tx, limit, jobless_before=before)
     for call in found:
         model_calls.settle(tx, call, model_calls.lost(call, now=tx.now))
         logger.warning(
@@ -130,46 +136,49 @@ def _is_same(known: Call, body: ReserveModelCall) -> bool:
     )
 
 
-def _situation(tx: Transaction, job: Job) -> Situation:
-    today, scope = rules.day_of(tx.now), scope_of(job.project_id)
+def decide(tx: Transaction, wanted: Wanted, project_id: bytes | None) -> Granted | Refused:
+    """Whether the budget in force grants the call. `project_id` is that of `wanted.project`."""
+    today, scope = rules.day_of(tx.now), scope_of(project_id)
     first = rules.days_before(tx.now, limits.BUDGET_ACTIVITY_DAYS - 1)
     today_open = model_calls.open_sums(tx, today, today)
     project_open = model_calls.open_sums(tx, today, today, scope=scope)
-    kind_open = model_calls.open_sums(tx, first, today, scope=scope, kind=job.kind)
-    return Situation(
+    kind_open = model_calls.open_sums(tx, first, today, scope=scope, kind=wanted.kind)
+    situation = Situation(
         now=tx.now,
         is_paused=model_budget.is_paused(tx, tx.now),
         today=model_usage.spent(tx, today, today) + today_open,
         project_today=model_usage.spent(tx, today, today, scope=scope) + project_open,
-        kind=model_usage.spent(tx, first, today, scope=scope, kind=job.kind) + kind_open,
+        kind=model_usage.spent(tx, first, today, scope=scope, kind=wanted.kind) + kind_open,
         today_open=today_open,
         project_today_open=project_open,
         kind_open=kind_open,
-        activity=model_usage.activity(tx, rules.day_begin(first), scope=job.project_id),
+        activity=model_usage.activity(tx, rules.day_begin(first), scope=project_id),
     )
+    return rules.decide(wanted, model_budget.in_force(tx).budget, situation)
 
 
-def _refused(tx: Transaction, job: Job, refused: Refused) -> dict[str, Any]:
-    model_usage.refused(tx, day=rules.day_of(tx.now), kind=job.kind, reason=refused.reason.value)
-    if not refused.reason.is_of_call:
+def refused(tx: Transaction, kind: str, project_id: bytes | None, why: Refused) -> dict[str, Any]:
+    """Count and remember a refusal; the answer to who asked."""
+    model_usage.refused(tx, day=rules.day_of(tx.now), kind=kind, reason=why.reason.value)
+    if not why.reason.is_of_call:
         model_budget.stop(
             tx,
-            refused.reason,
-            scope=scope_of(job.project_id),
-            kind=job.kind,
-            until=refused.until,
-            note=refused.sentence[: limits.STOP_NOTE_MAX_CHARS],
+            why.reason,
+            scope=scope_of(project_id),
+            kind=kind,
+            until=why.until,
+            note=why.sentence[: limits.STOP_NOTE_MAX_CHARS],
         )
     logger.info(
         "a call of a model was not granted",
-        extra={"action": "model_call_refused", "kind": job.kind, "reason": refused.reason.value},
+        extra={"action": "model_call_refused", "kind": kind, "reason": why.reason.value},
     )
     return {
         "granted": False,
         "cancel": False,
-        "reason": refused.reason.value,
-        "until": None if refused.until is None else rfc3339(refused.until),
-        "message": refused.sentence,
+        "reason": why.reason.value,
+        "until": None if why.until is None else rfc3339(why.until),
+        "message": why.sentence,
     }
 
 

@@ -31,3 +31,19 @@ SEARCH_PROCESS_IDLE_SECONDS = 300.0
 SEARCH_MESSAGE_MAX_BYTES = 4_194_304
 #: Turns of one session among the results, at least; of many results four fifths.
 SESSION_HITS_MIN = 4
+# --- judging the best hits of a search once more --------------------------------------------------
+#: Candidates that are judged for each result that is asked for, and at most.
+RERANK_PER_RESULT = 3
+RERANK_CANDIDATES_MAX = 30
+#: Questions that one process has judged at once; one more keeps its order.
+RERANKS_AT_ONCE = 4
+#: One judgement in all, with tries and a repair.
+RERANK_SECONDS = 20
+#: What is shown of a question, of a candidate's title and of its text.
+RERANK_QUERY_MAX_BYTES = 1_000
+RERANK_TITLE_MAX_BYTES = 200
+RERANK_TEXT_MAX_BYTES = 600
+#: Tokens of the answer with the scores, hidden reasoning too.
+RERANK_ANSWER_TOKENS = 2_048
+#: A model's call for a question that was not settled by then is taken to have used all that was reserved.
+QUESTION_CALL_LOST_SECONDS = 120

@@ -15,6 +15,8 @@ from memory_core.store.tables_models import model_calls
 from memory_core.store.transaction import Reading, Transaction
 
 _c = model_calls.c
+#: Instead of a job and a claim, of a call that a question made: nobody holds a lease for it.
+NO_JOB, NO_CLAIM = bytes(16), bytes(32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,13 +66,14 @@ _SETTLE = Statement(
     .where(_c.id == bindparam("call_id"))
     .values({name: bindparam(f"new_{name}") for name in _CHANGING})
 )
-#: Its job is gone, has ended, or is in other hands.
+#: Its job is gone, has ended, or is in other hands; or it has none, and whoever asked must have given up long ago.
 _ORPHANS = Statement(
     select(model_calls)
     .outerjoin_from(model_calls, jobs, jobs.c.id == _c.job_id)
     .where(
         _c.settled_at.is_(None),
         or_(jobs.c.claim_hash.is_(None), jobs.c.claim_hash != _c.claim_hash),
+        or_(_c.job_id != NO_JOB, _c.started_at < bindparam("jobless_before")),
     )
     .limit(bindparam("slice"))
 )
@@ -121,9 +124,9 @@ def settle(tx: Transaction, before: Call, after: Call) -> None:
     _count(tx, after, 1)
 
 
-def orphans(read: Reading, slice_rows: int) -> list[Call]:
-    """Open calls whose claim is over."""
-    return [_call(row) for row in read.rows(_ORPHANS, slice=slice_rows)]
+def orphans(read: Reading, slice_rows: int, *, jobless_before: int) -> list[Call]:
+    """Open calls whose claim is over; those without a job, where they began before a time."""
+    return [_call(row) for row in read.rows(_ORPHANS, slice=slice_rows, jobless_before=jobless_before)]
 
 
 def open_sums(

@@ -24,6 +24,7 @@ model_calls = Table(
     metadata,
     #: The caller's own, so that asking twice reserves once.
     Column("id", LargeBinary(16), primary_key=True),
+    #: Zeros, and a claim of zeros, where a question made the call and no job.
     Column("job_id", LargeBinary(16), nullable=False),
     #: SHA-256 of the lease token of the claim that it belongs to.
     Column("claim_hash", LargeBinary(32), nullable=False),
