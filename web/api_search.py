@@ -14,6 +14,7 @@ from memory_core.domain.project import Project
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
 from memory_core.recall.raw import RawHit
+from memory_core.recall.reranking import reranked, widened
 from memory_core.recall.scope import Asker, project_for
 from memory_core.recall.search import Found, Hit, Question, search
 from memory_core.recall.vectors import embedded
@@ -103,7 +104,11 @@ def found_for(
             vector=vector,
             vector_failed=vector_failed,
         )
+        if parts.reranking.is_on:
+            question = widened(question)
         found = search(reading, question)
+    if parts.reranking.is_on:
+        reranked(found, question, parts.reranking.judge_for(current()))
     parts.accesses.note(current(), [id_bytes(hit.id) for hit in found.hits if not hit.is_turn])
     return found
 

@@ -11,6 +11,7 @@ from memory_core.clock import Clock
 from memory_core.commands import encode
 from memory_core.commands.unseen_edits import UnseenEdits
 from memory_core.ids import session_id_from
+from memory_core.recall.reranking import Judge
 from memory_core.recall.vectors import QuestionVector
 from memory_core.store import command_ids
 from memory_core.store.database import Database, Snapshot
@@ -20,6 +21,7 @@ from web.events import clean_session_key
 from web.gate import Gate
 from web.identity import CommandId, body_hash, of_client_key, of_part
 from web.question_vectors import QuestionVectors
+from web.reranking import Reranking
 from web.vitals import Vitals
 
 #: Headers by which a client says which session it is in; the first that is there counts.
@@ -46,6 +48,7 @@ class CallContext:
         vitals: Vitals,
         accesses: Accesses,
         question_vectors: QuestionVectors,
+        reranking: Reranking,
         edits: UnseenEdits,
         caller: Caller,
         environ: Mapping[str, Any],
@@ -55,6 +58,7 @@ class CallContext:
         self._vitals = vitals
         self._accesses = accesses
         self._question_vectors = question_vectors
+        self._reranking = reranking
         self._edits = edits
         self._caller = caller
         self._session = next((str(environ[name]) for name in SESSION_HEADERS if environ.get(name)), None)
@@ -122,6 +126,10 @@ class CallContext:
 
     def question_vector(self, text: str) -> QuestionVector | None:
         return self._question_vectors.vector(text)
+
+    @property
+    def judge(self) -> Judge | None:
+        return self._reranking.judge_for(self._caller) if self._reranking.is_on else None
 
     def vitals(self) -> Mapping[str, Any]:
         return self._vitals.read()

@@ -41,6 +41,18 @@ class Meters:
             "memoryd_tool_seconds", "Time of tool calls.", ["tool"], buckets=_SECONDS, registry=self.registry
         )
 
+        self._reranks = Histogram(
+            "memoryd_rerank_seconds",
+            "Time of judging hits once more, by outcome.",
+            ["outcome"],
+            buckets=(*_SECONDS, 10.0, 20.0),
+            registry=self.registry,
+        )
+
+    def reranked(self, outcome: str, seconds: float) -> None:
+        """`outcome` is `ok` or the code of an error; `busy` where too many were at it."""
+        self._reranks.labels(outcome).observe(seconds)
+
     def accepted(self, count: int) -> None:
         if count:
             self._accepted.inc(count)

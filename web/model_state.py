@@ -52,7 +52,7 @@ class Configured:
 
 
 def short(reading: Snapshot, configured: Configured, now: int) -> dict[str, Any]:
-    """`{state, provider, model, embed_provider, embed_model}`, and where they do not go on `reason`, `until`, `message`.
+    """`{state, provider, model, embed_provider, embed_model, reranker}`, and where they do not go on `reason`, `until`, `message`.
 
     `warnings`, where there are any: sentences for a person (`Configured.warnings`).
 
@@ -61,7 +61,7 @@ def short(reading: Snapshot, configured: Configured, now: int) -> dict[str, Any]
     """
     named: dict[str, Any] = {
         name: getattr(configured.models, name) or None
-        for name in ("provider", "model", "embed_provider", "embed_model")
+        for name in ("provider", "model", "embed_provider", "embed_model", "reranker")
     }
     if not configured.has_provider:
         return {"state": "off", **named}

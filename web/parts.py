@@ -33,6 +33,7 @@ from web.names import Names
 from web.presence import Presence
 from web.probes import Probes, Progress
 from web.question_vectors import QuestionVectors
+from web.reranking import Reranking
 from web.search_processes import SearchProcesses, spare_cores
 from web.vitals import Vitals
 from workers.queue.disk import DiskGauge
@@ -56,6 +57,7 @@ class Parts:
     accesses: Accesses
     presence: Presence
     question_vectors: QuestionVectors
+    reranking: Reranking
     search_processes: SearchProcesses
     catalog: Mapping[str, ToolEntry]
 
@@ -78,6 +80,7 @@ class Parts:
             vitals=self.vitals,
             accesses=self.accesses,
             question_vectors=self.question_vectors,
+            reranking=self.reranking,
             edits=UnseenEdits(self.settings.wiki, self.database, self.gate.clock),
             caller=caller,
             environ=environ,
@@ -146,6 +149,7 @@ def build(settings: Settings, clock: Clock | None = None, redactor: Redactor | N
         accesses=Accesses(gate, clock),
         presence=Presence(clock),
         question_vectors=QuestionVectors.configured(settings, database, clock),
+        reranking=Reranking.configured(settings, clock, gate, meters),
         search_processes=SearchProcesses(turns, spare_cores()),
         catalog=load_catalog(),
     )

@@ -43,6 +43,7 @@ class Asked(msgspec.Struct, kw_only=True, frozen=True):
     explain: bool
     pages_only: bool
     vector_failed: bool
+    judged: int
     vector: bytes | None = None
     model: EmbeddingModel | None = None
 

@@ -28,6 +28,8 @@ _SECTION = "models"
 #: The provider on this machine, and the word for none at all.
 LOCAL = "local"
 NOBODY = "none"
+#: The language model as a reranker.
+BY_MODEL = "model"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,8 @@ class ModelSettings:
     embed_dimensions: int = 0
     embed_document_prefix: str = ""
     embed_query_prefix: str = ""
+    #: What judges the best hits of a search once more: `model`, the language model; empty or `none`: nothing.
+    reranker: str = ""
 
 
 def read_settings(settings: config.Settings, environ: Mapping[str, str] | None = None) -> ModelSettings:
@@ -69,7 +73,11 @@ def read_settings(settings: config.Settings, environ: Mapping[str, str] | None =
         if in_file.get(name):
             raise Invalid(f"[{_SECTION}] {name} does not belong into a configuration file; use {name}_file")
     read = ModelSettings(**{name: _value(name, value, types[name]) for name, value in told.items()})
-    read = replace(read, embed_provider=_embed_provider(read.embed_provider, settings))
+    read = replace(
+        read,
+        embed_provider=_embed_provider(read.embed_provider, settings),
+        reranker="" if read.reranker == NOBODY else read.reranker,
+    )
     _check(read)
     return read
 
@@ -208,6 +216,10 @@ def known_providers() -> tuple[list[str], list[str]]:
 
 
 def _check(read: ModelSettings) -> None:
+    if read.reranker not in ("", BY_MODEL):
+        raise Invalid(f"[{_SECTION}] reranker is one of: {NOBODY}, {BY_MODEL}")
+    if read.reranker and not read.provider:
+        raise Invalid(f"[{_SECTION}] reranker = {BY_MODEL!r} needs a language model; name its provider")
     # What only the workers have, a client and a key, is not asked for here.
     if read.provider:
         _language_place(read, _vendor(language_vendors, "provider", read.provider))

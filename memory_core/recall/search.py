@@ -17,6 +17,7 @@ from memory_core.domain.page import Tier
 from memory_core.domain.project import Project
 from memory_core.errors import StorageFailed
 from memory_core.ids import id_text
+from memory_core.models.reranker import Passage, cut
 from memory_core.recall import raw
 from memory_core.recall import streams as stream_package
 from memory_core.recall.ask import Ask, Candidate, Unit
@@ -59,6 +60,8 @@ class Question:
     vector: QuestionVector | None = None
     #: There is one, and it failed.
     vector_failed: bool = False
+    #: So many hits at least, and of the first so many the passages: they are judged once more.
+    judged: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +105,8 @@ class Found:
     hint: str | None = None
     #: What each stream and the rest took.
     timings_ms: dict[str, float] = field(default_factory=dict[str, float])
+    #: Of the first hits, where the question says so.
+    passages: list[Passage] = field(default_factory=list[Passage])
 
 
 turns: Turns[Question, Found] = Turns(limits.SEARCHES_AT_ONCE)
@@ -143,7 +148,12 @@ def _searched(reading: Reading, question: Question) -> Found:
     begun = perf_counter()
     candidates = _asked(reading, ask, limit, found)
     began_hits = perf_counter()
-    found.hits = _hits(reading, ask, question, candidates, limit)
+    ranked = _ranked(reading, ask, candidates, limit)[: max(limit, question.judged)]
+    found.hits = [_hit(score, one, row, ask, question) for score, one, row in ranked]
+    found.passages = [
+        Passage(title=row["title"], text=cut(row["text"], limits.RERANK_TEXT_MAX_BYTES))
+        for _, _, row in ranked[: question.judged]
+    ]
     found.timings_ms["hits"] = _ms(began_hits)
     if not found.hits and not question.pages_only:
         raw.look(reading, ask, limit, found)
@@ -184,7 +194,10 @@ def _asked(reading: Reading, ask: Ask, limit: int, found: Found) -> list[Fused]:
     return fused(answers, weights)
 
 
-def _hits(reading: Reading, ask: Ask, question: Question, candidates: list[Fused], limit: int) -> list[Hit]:
+def _ranked(
+    reading: Reading, ask: Ask, candidates: list[Fused], limit: int
+) -> list[tuple[float, Fused, Row]]:
+    """Best first; the first `limit` are the results."""
     candidates = candidates[: limit * limits.STREAM_UNITS_PER_RESULT]
     rows: dict[tuple[Unit, int], Row] = {}
     for unit, load in (
@@ -198,7 +211,7 @@ def _hits(reading: Reading, ask: Ask, question: Question, candidates: list[Fused
         if (row := rows.get((one.unit, one.number))) is not None
     ]
     ranked.sort(key=lambda each: (-each[0], each[1].unit, -each[1].number))
-    return [_hit(score, one, row, ask, question) for score, one, row in _capped(ranked, limit)]
+    return _capped(ranked, limit)
 
 
 def _numbers(candidates: Sequence[Fused], unit: Unit) -> list[int]:
@@ -219,7 +232,7 @@ def _authority(one: Fused, row: Row) -> float:
 
 
 def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[float, Fused, Row]]:
-    """The first `limit` of them: each page once, not too many turns of one session, and no page of a session whose turns are there."""
+    """Fit for the first `limit` to be the results: each page once, not too many turns of one session, and no page of a session whose turns are there."""
     most = max(limits.SESSION_HITS_MIN, limit * 4 // 5)
     said = {row["session_id"] for _, one, row in ranked[: limit * 2] if one.unit is Unit.TURN}
     taken: Counter[bytes] = Counter()
@@ -237,7 +250,7 @@ def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[fl
         else:
             taken[row["session_id"]] += 1
         kept.append(each)
-    return (kept + left)[:limit]
+    return kept + left
 
 
 def _hit(score: float, one: Fused, row: Row, ask: Ask, question: Question) -> Hit:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from memory_core.clock import Clock
 from memory_core.errors import Forbidden
+from memory_core.recall.reranking import Judge
 from memory_core.recall.vectors import QuestionVector
 from memory_core.registry import Registry
 from memory_core.store.database import Database
@@ -55,6 +56,11 @@ class ToolContext(Protocol):
     def question_vector(self, text: str) -> QuestionVector | None:
         """The embedding of a question; None where there is nothing to compare it with. Takes a second or two at most.
         Raises a `CoreError`: then one does without."""
+        ...
+
+    @property
+    def judge(self) -> Judge | None:
+        """What judges the best hits once more, where that is configured."""
         ...
 
     def vitals(self) -> Mapping[str, Any]:

@@ -11,6 +11,7 @@ from memory_core.domain.project import Project
 from memory_core.errors import Invalid
 from memory_core.ids import id_bytes
 from memory_core.recall.raw import RawHit
+from memory_core.recall.reranking import reranked, widened
 from memory_core.recall.scope import global_project, project_for
 from memory_core.recall.search import Found, Hit, Question, search
 from memory_core.recall.vectors import embedded
@@ -78,8 +79,13 @@ def run(arguments: Arguments, context: ToolContext) -> Mapping[str, Any]:
             vector=vector,
             vector_failed=vector_failed,
         )
+        if context.judge is not None:
+            question = widened(question)
         found = search(reading, question)
         shared = _shared(reading, question) if _is_default_scope(arguments) else []
+    # The snapshot is closed: a provider may take seconds.
+    if context.judge is not None:
+        reranked(found, question, context.judge)
     return _bounded(found, shared, arguments, context)
 
 
@@ -134,7 +140,7 @@ def _shared(reading: Reading, question: Question) -> list[Hit]:
     shared = global_project(reading)
     if shared is None or (question.projects and shared.id in [project.id for project in question.projects]):
         return []
-    return search(reading, replace(question, projects=[shared], limit=3)).hits
+    return search(reading, replace(question, projects=[shared], limit=3, judged=0)).hits
 
 
 tools.add("memory_query")(

@@ -263,3 +263,15 @@ def test_a_key_s_file_that_others_may_read_is_told_of(tmp_path: Path, mode: int,
     # It is not read, or not here.
     assert open_key_files(ModelSettings(api_key=KEY, api_key_file=str(file))) == []
     assert open_key_files(ModelSettings(embed_api_key_file=str(tmp_path / "nothing"))) == []
+
+
+def test_a_reranker_needs_a_language_model_and_a_known_name(tmp_path: Path):
+    settings = config.Settings(data_dir=tmp_path)
+    named = {"MEMORYD_MODELS__PROVIDER": "openai"}
+
+    assert read_settings(settings, {}).reranker == ""
+    assert read_settings(settings, {"MEMORYD_MODELS__RERANKER": "none"}).reranker == ""
+    assert read_settings(settings, named | {"MEMORYD_MODELS__RERANKER": "model"}).reranker == "model"
+    for wrong in ({"MEMORYD_MODELS__RERANKER": "model"}, named | {"MEMORYD_MODELS__RERANKER": "other"}):
+        with pytest.raises(Invalid, match="reranker"):
+            read_settings(settings, wrong)

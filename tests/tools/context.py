@@ -56,6 +56,10 @@ class Context:
             raise _ERRORS[answer.code](answer.message)
         return answer
 
+    @property
+    def judge(self) -> Any:
+        return None
+
     def question_vector(self, text: str) -> Any:
         return self.vectors(text)
 
