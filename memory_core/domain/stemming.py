@@ -79,6 +79,11 @@ def stem(word: str) -> str:
     )
 
 
+def beginning(stem: str) -> str:
+    """What each word in ASCII begins with, in lower case, that has this stem: taking stems changes at most the last letter of what is left."""
+    return stem[:-1] if len(stem) > 2 else stem[:1]
+
+
 class _Plain(dict[int, int]):
     """By code point, the letter without its accents; filled as letters come."""
 

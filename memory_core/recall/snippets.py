@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from memory_core import limits
-from memory_core.domain.stemming import stem, words_with_places
+from memory_core.domain.stemming import beginning, stem, words_with_places
 
 MARK, UNMARK = "<mark>", "</mark>"
 _ELLIPSIS = "…"
@@ -22,19 +22,26 @@ def snippet(text: str, stems: AbstractSet[str], runs: Collection[str] = ()) -> s
     if not places:
         return text[: limits.SNIPPET_MAX_CHARS]
     words = [text[start:end] for start, end in places]
-    found = list(map(stem, words))
-    long_runs = [run for run in runs if len(run) > 1]
-    marked = {
-        place: found[place]
-        for place, word in enumerate(words)
-        if found[place] in stems or (long_runs and any(run in word or word in run for run in long_runs))
-    }
+    marked = _marked(words, stems, [run for run in runs if len(run) > 1])
     first = _best(marked, len(places), limits.SNIPPET_TOKENS)
     last = min(first + limits.SNIPPET_TOKENS, len(places)) - 1
     if places[last][1] - places[first][0] > limits.HIT_SNIPPET_MAX_CHARS // 2:
         # Long words: rather what was found than what stands before it.
         first = next((place for place in marked if first <= place <= last), first)
     return _shown(text, places, marked, first, last)
+
+
+def _marked(words: Sequence[str], stems: AbstractSet[str], runs: Sequence[str]) -> dict[int, str]:
+    """By place, the stem of each word that is looked for. Most are none, and to tell so costs less than to take their stems."""
+    likely = tuple(map(beginning, stems))
+    marked: dict[int, str] = {}
+    for place, word in enumerate(words):
+        if word.isascii():
+            if word.lower().startswith(likely) and (own := stem(word)) in stems:
+                marked[place] = own
+        elif (own := stem(word)) in stems or any(run in word or word in run for run in runs):
+            marked[place] = own
+    return marked
 
 
 def _best(marked: Mapping[int, str], count: int, width: int) -> int:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from memory_core.domain.stemming import stem, without_accents
+from memory_core.domain.stemming import beginning, stem, without_accents
 from memory_core.recall.wanted import Wanted
 
 _K1, _B = 1.2, 0.75
@@ -46,7 +46,7 @@ def read(text: str, stems: Iterable[str]) -> Text:
     plain = without_accents(text.lower())
     places: dict[str, list[tuple[int, int]]] = {}
     for wanted in stems:
-        prefix = wanted[:-1] if len(wanted) > 2 else wanted[:1]
+        prefix = beginning(wanted)
         start = plain.find(prefix)
         while start >= 0:
             if not (start and plain[start - 1].isalnum()):

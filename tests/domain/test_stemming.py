@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memory_core.domain.stemming import stem, words_with_places
+from memory_core.domain.stemming import beginning, stem, words_with_places
 from memory_core.store import driver
 from memory_core.store.fulltext import TOKENIZER
 
@@ -99,6 +99,13 @@ def indexed(index, text: str) -> list[str]:
 @example("x" * 80 + "ing")
 def test_a_stem_is_what_the_index_holds(index, word: str):
     assert [stem(word)] == indexed(index, word)
+
+
+@given(st.one_of(st.lists(PARTS, min_size=1, max_size=4).map("".join), LETTERS))
+@example("happy")
+@example("disability")
+def test_a_word_begins_as_its_stem_lets_it_expect(word: str):
+    assert not word.isascii() or word.lower().startswith(beginning(stem(word)))
 
 
 @given(st.text(SCRIPTS, max_size=40))
