@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory_core.domain.job import Failure, Reason
+from memory_core.models.errors import Overloaded, ProviderError, RateLimited, Unreachable
 from memory_core.models.metered import BudgetReached
 from workers.pool.computing import ending_of
 
@@ -25,3 +26,10 @@ def test_a_refusal_of_the_budget_ends_the_job_as_long_as_it_lasts(
     assert (ended.ending, ended.code) == (ending, code)
     if ending == "fail":
         assert ended.is_permanent is is_permanent
+
+
+@pytest.mark.parametrize("error", [Overloaded(), RateLimited(), Unreachable()])
+def test_a_provider_that_is_away_for_a_while_costs_a_job_no_try(error: ProviderError) -> None:
+    ended = ending_of(error, 1)
+
+    assert (ended.ending, ended.code) == ("release", Reason.PROVIDER_BUSY)

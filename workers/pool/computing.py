@@ -34,6 +34,8 @@ _RELEASES = {
     "model_out_of_credit": Reason.BUDGET,
     "model_rate_limited": Reason.PROVIDER_BUSY,
     "model_overloaded": Reason.PROVIDER_BUSY,
+    # A server of one's own that is switched off for the night must not cost the jobs of the night.
+    "model_unreachable": Reason.PROVIDER_BUSY,
     # The gate could not be asked whether a call may go out.
     "unavailable": Reason.CONTENDED,
 }
