@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.e2e.running import ROOT, Running, send, wait_until
+from tests.e2e.embedding import command, state
+from tests.e2e.running import Running, send, wait_until
 
 pytestmark = pytest.mark.stack
 
@@ -38,27 +36,6 @@ def call(memoryd: Running, name: str, **arguments: Any) -> Any:
     status, answer = memoryd.request("POST", f"/api/v1/tools/{name}", arguments)
     assert status == 200, answer
     return answer
-
-
-def state(memoryd: Running) -> dict[str, Any]:
-    status, found = memoryd.request("GET", "/api/v1/embeddings")
-    assert status == 200
-    return found
-
-
-def command(memoryd: Running, *arguments: str, expect: int = 0) -> Any:
-    environ = {**memoryd.environ, "MEMORYD_URL": f"http://127.0.0.1:{memoryd.port}"}
-    environ["MEMORYD_TOKEN_FILE"] = str(memoryd.data_dir / "token")
-    done = subprocess.run(
-        [sys.executable, "-m", "client", *arguments, "--json"],
-        capture_output=True,
-        text=True,
-        env=environ,
-        cwd=ROOT,
-        check=False,
-    )
-    assert done.returncode == expect, done.stdout + done.stderr
-    return json.loads(done.stdout or done.stderr)
 
 
 def embedder_pids(memoryd: Running) -> list[int]:
