@@ -101,6 +101,8 @@ def _models(models: dict[str, Any]) -> str:
     words = [str(models.get("state", "unknown")).replace("_", " "), name, models.get("message")]
     if models.get("until"):
         words.append(f"until {models['until'][:19]}")
+    if models.get("reranker"):
+        words.append(f"hits judged by the {models['reranker']}")
     words += [f"warning: {sentence}" for sentence in models.get("warnings", ())]
     return "; ".join(word for word in words if word)
 

@@ -123,6 +123,13 @@ def test_models_are_told_as_they_stand_where_the_server_tells():
         looked("models", {})
 
 
+def test_a_reranker_is_told_where_one_is_configured():
+    models = {"state": "on", "provider": "p", "model": "m", "reranker": "model"}
+
+    assert looked("models", {"models": models}).detail == "on; p m; hits judged by the model"
+    assert looked("models", {"models": models | {"reranker": None}}).detail == "on; p m"
+
+
 def test_a_warning_about_models_is_told():
     models = {"state": "on", "provider": "p", "model": "m", "warnings": ["close the file"]}
 
