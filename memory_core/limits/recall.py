@@ -15,6 +15,8 @@ TERM_ROWS_MAX = 1_000
 #: Parts of pages, and turns, whose text is looked at, the best by which words they hold: as many as are asked for, and at least so many.
 CHUNKS_WEIGHED_MIN = 60
 TURNS_WEIGHED_MIN = 150
+#: Of turns three are looked at for each that is given: the best one of a session may stand far behind those of another.
+TURNS_WEIGHED_PER_UNIT = 3
 #: Units that each stream of a search gives, for each result that is wanted, and at least.
 STREAM_UNITS_PER_RESULT = 4
 STREAM_UNITS_MIN = 40
@@ -31,6 +33,12 @@ SEARCH_PROCESS_IDLE_SECONDS = 300.0
 SEARCH_MESSAGE_MAX_BYTES = 4_194_304
 #: Turns of one session among the results, at least; of many results four fifths.
 SESSION_HITS_MIN = 4
+#: So many results come as they are ranked; behind them a session that has so many among them lets others go first.
+HITS_AS_THEY_COME = 10
+SESSION_HITS_LATER = 2
+#: Sessions whose best turn is looked at although it is worth little.
+SESSIONS_FOUND_MAX = 40
+
 # --- judging the best hits of a search once more --------------------------------------------------
 #: Candidates that are judged for each result that is asked for, and at most.
 RERANK_PER_RESULT = 3

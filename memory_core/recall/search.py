@@ -232,8 +232,11 @@ def _authority(one: Fused, row: Row) -> float:
 
 
 def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[float, Fused, Row]]:
-    """Fit for the first `limit` to be the results: each page once, not too many turns of one session, and no page of a session whose turns are there."""
-    most = max(limits.SESSION_HITS_MIN, limit * 4 // 5)
+    """Fit for the first `limit` to be the results: each page once, not too many turns of one session, and no page of a session whose turns are there.
+
+    Behind the first ones sessions that are not there yet come before more of those that are.
+    """
+    early = max(limits.SESSION_HITS_MIN, limit * 4 // 5)
     said = {row["session_id"] for _, one, row in ranked[: limit * 2] if one.unit is Unit.TURN}
     taken: Counter[bytes] = Counter()
     kept: list[tuple[float, Fused, Row]] = []
@@ -244,7 +247,9 @@ def _capped(ranked: list[tuple[float, Fused, Row]], limit: int) -> list[tuple[fl
             if row["session_id"] in said or taken[row["id"]]:
                 continue
             taken[row["id"]] += 1
-        elif taken[row["session_id"]] >= most:
+        elif taken[row["session_id"]] >= (
+            early if len(kept) < limits.HITS_AS_THEY_COME else limits.SESSION_HITS_LATER
+        ):
             left.append(each)
             continue
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Generator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -223,6 +224,45 @@ def test_a_turn_names_the_page_of_its_session_and_that_page_is_not_shown_beside_
     assert hit.path.startswith("sessions/")
     (page,) = ask(books, "quokka flaky", pages_only=True).hits
     assert (page.kind, page.path, page.session_id) == ("session", hit.path, hit.session_id)
+    books.close()
+
+
+def _sessions_of(found: Found) -> list[str | None]:
+    return [hit.session_id for hit in found.hits]
+
+
+def test_of_many_results_the_later_ones_come_from_sessions_that_are_not_there_yet(tmp_path: Path):
+    books = Books(tmp_path)
+    for number in range(90):
+        told(books, event(body=f"something else, time {number}", cwd="/srv/alpha", session_key="noise"))
+    for number in range(30):
+        told(books, event(body=f"quokka and wombat, time {number}", cwd="/srv/alpha", session_key="loud"))
+    for number in range(6):
+        body = f"by the way, a quokka was seen at gate {number} in the evening"
+        told(books, event(body=body, cwd="/srv/alpha", session_key=f"quiet-{number}"))
+
+    many, few = (
+        _sessions_of(ask(books, "quokka wombat", limit=limit)) for limit in (20, limits.HITS_AS_THEY_COME)
+    )
+
+    assert set(many[: limits.HITS_AS_THEY_COME]) == {many[0]}
+    assert (len(few), len(many)) == (limits.HITS_AS_THEY_COME, 20)
+    assert len(set(many)) == 7
+    assert max(Counter(few).values()) == limits.HITS_AS_THEY_COME * 4 // 5
+    books.close()
+
+
+def test_a_session_that_shares_only_a_common_word_is_not_let_in(tmp_path: Path):
+    books = Books(tmp_path)
+    for number in range(30):
+        body = f"the build of part {number}"
+        told(books, event(body=body, cwd="/srv/alpha", session_key=f"common-{number}"))
+    told(books, event(body="the build fails with quokka wombat numbat", cwd="/srv/alpha", session_key="rare"))
+
+    found = ask(books, "quokka wombat numbat build", limit=40)
+
+    assert "numbat" in found.hits[0].snippet
+    assert len(found.hits) == 1
     books.close()
 
 

@@ -35,8 +35,9 @@ _DATE_WEIGHT = 1.0
 #: Parts of one page that are read: one of them is shown.
 _PER_PAGE = 3
 _TITLE_COUNT, _HEADING_COUNT = 2, 1
-#: Of the best candidate; what is worth less shares only common words with the question.
-_WORTH_MIN = 0.2
+#: Of the best candidate; what is worth less shares only common words with the question. The best turn of a session that has no other
+#: one among them may be worth less: a question may want several sessions, and say little of each.
+_WORTH_MIN, _SESSION_WORTH_MIN = 0.2, 0.05
 _I = re.compile(r"\b(?:i|my|me|mine|myself|we|our|us|i'm|i've)\b", re.IGNORECASE)
 _YOU_SAID = re.compile(
     r"\b(?:did|have|had|were)\s+you\s+(?:recommend|suggest|say|tell|told|explain|advise|give|given|mention|propose|provide)"
@@ -95,7 +96,7 @@ class _Weighed:
             self.chunks = {n: (row, weighing.read(row["text"], self.stems)) for n, row in rows.items()}
 
     def read_turns(self, reading: Reading) -> None:
-        best = self.first.turns()[: max(self.most, limits.TURNS_WEIGHED_MIN)]
+        best = self.first.turns()[: max(self.most * limits.TURNS_WEIGHED_PER_UNIT, limits.TURNS_WEIGHED_MIN)]
         if not best:
             return
         self._set_beside(lexical.neighbours(reading, best))
@@ -137,10 +138,20 @@ class _Weighed:
             worth = score / best + _SESSION_WEIGHT * sessions.get(row["session_id"], 0.0)
             ranked.append((worth * self._nearness(row["at"]), Unit.TURN, number))
         ranked.sort(key=lambda each: (-each[0], each[1], -each[2]))
-        least = ranked[0][0] * _WORTH_MIN
-        return [
-            self._candidate(*each, pages, turns, sessions) for each in ranked[: self.most] if each[0] >= least
-        ]
+        return [self._candidate(*each, pages, turns, sessions) for each in self._worth(ranked)]
+
+    def _worth(self, ranked: list[tuple[float, Unit, int]]) -> list[tuple[float, Unit, int]]:
+        """Of the candidates, best first, those that are worth showing: the first ones, and behind them one of each further session."""
+        best = ranked[0][0]
+        kept = [each for each in ranked[: self.most] if each[0] >= best * _WORTH_MIN]
+        known = {self.facts[number]["session_id"] for _, unit, number in kept if unit is Unit.TURN}
+        for score, unit, number in ranked[len(kept) :]:
+            if score < best * _SESSION_WORTH_MIN or len(known) > limits.SESSIONS_FOUND_MAX:
+                break
+            if unit is Unit.TURN and (session := self.facts[number]["session_id"]) not in known:
+                known.add(session)
+                kept.append((score, unit, number))
+        return kept
 
     def _candidate(
         self,
