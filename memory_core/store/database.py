@@ -88,12 +88,13 @@ def _prepared(connection: Any, pragmas: tuple[str, ...]) -> Any:
 
 
 def _connect(path: Path, mode: str) -> Any:
-    # The data directory itself may be a symlink; the database file may not.
-    real = path.parent.resolve() / path.name
-    if real.is_symlink():
-        raise Invalid(f"{real} is a symbolic link; the database must be a plain file")
-    if not real.is_file():
-        raise NotFound(f"there is no database at {real}")
+    with _disk_answers(path):
+        # The data directory itself may be a symlink; the database file may not.
+        real = path.parent.resolve() / path.name
+        if real.is_symlink():
+            raise Invalid(f"{real} is a symbolic link; the database must be a plain file")
+        if not real.is_file():
+            raise NotFound(f"there is no database at {real}")
     try:
         return driver.connect(f"file:{quote(str(real))}?mode={mode}")
     except driver.Error as error:
@@ -159,11 +160,21 @@ class Database:
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
+    with _disk_answers(path):
+        try:
+            stat = path.stat()
+        except FileNotFoundError:
+            return None
+        return stat.st_dev, stat.st_ino
+
+
+@contextmanager
+def _disk_answers(path: Path) -> Generator[None]:
+    """A disk that fails is as much the database's failure when its file is looked at as when it is read."""
     try:
-        stat = path.stat()
-    except FileNotFoundError:
-        return None
-    return stat.st_dev, stat.st_ino
+        yield
+    except OSError as error:
+        raise StorageFailed(f"the disk does not answer for {path}: {error.strerror}") from error
 
 
 def _run(connection: Any, statement: Statement, parameters: dict[str, Any]) -> Any:
