@@ -146,7 +146,7 @@ class _Weighed:
         kept = [each for each in ranked[: self.most] if each[0] >= best * _WORTH_MIN]
         known = {self.facts[number]["session_id"] for _, unit, number in kept if unit is Unit.TURN}
         for score, unit, number in ranked[len(kept) :]:
-            if score < best * _SESSION_WORTH_MIN or len(known) > limits.SESSIONS_FOUND_MAX:
+            if score < best * _SESSION_WORTH_MIN or len(known) >= limits.SESSIONS_FOUND_MAX:
                 break
             if unit is Unit.TURN and (session := self.facts[number]["session_id"]) not in known:
                 known.add(session)
