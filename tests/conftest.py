@@ -30,6 +30,7 @@ LONG = (
     "tests/stack/test_real_tree.py",
     "tests/e2e/test_kills.py",
     "tests/bench/test_parts.py",
+    "tests/e2e/test_embedder_under_load.py",
     "tests/writer/test_history_kills.py",
     "tests/e2e/test_durable_soak.py",
     "tests/pool/test_work.py",

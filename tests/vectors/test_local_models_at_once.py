@@ -25,7 +25,7 @@ from tests.patience import SECONDS
 from workers import local_models
 from workers.writer.embeddings import Binding
 
-ROUNDS = 45
+ROUNDS = 30
 _SPAWN = multiprocessing.get_context("spawn")
 _together: list[Barrier] = []
 
